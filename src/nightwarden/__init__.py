@@ -1,0 +1,3 @@
+"""Nightwarden runs workflows nobody watches."""
+
+__version__ = "0.1.0"

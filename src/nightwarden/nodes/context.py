@@ -1,0 +1,96 @@
+"""What a running step may ask of the engine.
+
+A parameter annotated `ctx: Context` is not a slot; it receives one of these. What is
+spent or written through it is booked on that one invocation, also from threads it starts.
+
+Read next: `define.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from nightwarden.lineage import Lineage
+from nightwarden.nodes.io import AssetRef
+
+
+class Assets(Protocol):
+    """Files that belong to the run."""
+
+    def write(self, name: str, data: bytes, *, media_type: str = ...) -> AssetRef:
+        """Keep `data` under `name`; the invocation counts as having made an asset."""
+        ...
+
+    def record(self, path: Path) -> None:
+        """Count a file the step wrote itself as an asset of this invocation."""
+        ...
+
+
+class StepLog(Protocol):
+    """A step's own lines in the record; masked like everything else."""
+
+    def info(self, message: str) -> None:
+        """Something worth knowing."""
+        ...
+
+    def warning(self, message: str) -> None:
+        """Something the report should show."""
+        ...
+
+
+class Context(Protocol):
+    """The engine as one invocation sees it."""
+
+    @property
+    def workdir(self) -> Path:
+        """The directory relative paths are meant from."""
+        ...
+
+    @property
+    def assets(self) -> Assets:
+        """The run's files."""
+        ...
+
+    @property
+    def log(self) -> StepLog:
+        """Lines for the record."""
+        ...
+
+    @property
+    def lineage(self) -> Lineage:
+        """Which item this is, 0-based."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first try."""
+        ...
+
+    @property
+    def item(self) -> str:
+        """The item as people name it: `148/200 https://…`; empty at the run's own scope."""
+        ...
+
+    def secret(self, name: str) -> str:
+        """The value of a secret; from here on it is masked wherever it would be written.
+
+        Raises `NodeError` (code `secret-missing`) when no source knows it.
+        """
+        ...
+
+    def spend(self, usd: float, *, what: str = "") -> None:
+        """Book money this invocation has spent. After that it is never run again by itself."""
+        ...
+
+    def rejected(self, line: int, raw: str, reason: str) -> None:
+        """Count one input record the step could not use; the closing line and report show it."""
+        ...
+
+    def progress(self, done: int, total: int | None = None) -> None:
+        """Tell how far the step is; throttled."""
+        ...
+
+    def suspend(self, reason: str, state: object = None) -> NoReturn:
+        """Pause the run here; it can be resumed with `state`."""
+        ...

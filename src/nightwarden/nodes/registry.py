@@ -1,0 +1,130 @@
+"""Where node types are found: built in, installed, or in Python files the user named.
+
+Built-in modules are imported only when one of their types is asked for: `http.Fetch`
+lives in `nodes/builtin/http.py`.
+
+Read next: `builtin/`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from nightwarden.errors import Problem, SpecError
+from nightwarden.nodes.define import NodeDef, definition_of
+from nightwarden.plugins import NODES_GROUP
+from nightwarden.spec.catalog import NodeType
+
+BUILTIN_MODULES = ("data", "feed", "file", "flow", "html", "http", "json", "text")
+
+
+class Registry:
+    """The node types one session may use; satisfies `spec.Catalog`."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, NodeDef] = {}
+        self._searched: set[str] = set()
+
+    def find(self, name: str) -> NodeType | None:
+        """The node type of that name, or None."""
+        found = self.definition(name)
+        return None if found is None else found.type
+
+    def definition(self, name: str) -> NodeDef | None:
+        """The node type together with its code, or None."""
+        if name not in self._known:
+            self._search(name.partition(".")[0])
+        if name not in self._known:
+            self._search_installed()
+        return self._known.get(name)
+
+    def names(self) -> Sequence[str]:
+        """Every known name, sorted. Imports all built-in modules."""
+        for module in BUILTIN_MODULES:
+            self._search(module)
+        self._search_installed()
+        return sorted(self._known)
+
+    def add(self, target: object) -> NodeDef:
+        """Register a decorated function or class. Raises `TypeError` for anything else.
+
+        A later registration of the same name replaces the earlier one, but never a built-in.
+        """
+        found = definition_of(target)
+        if found is None:
+            raise TypeError(f"{target!r} is no node: decorate it with @node")
+        self._search(found.type.name.partition(".")[0])
+        known = self._known.get(found.type.name)
+        if known is not None and known.target is not found.target and _is_builtin(known):
+            raise TypeError(
+                f"node type {found.type.name!r} is built in; give yours another name "
+                "with @node(type=…)"
+            )
+        self._known[found.type.name] = found
+        return found
+
+    def load_file(self, path: Path) -> Sequence[NodeDef]:
+        """Import a Python file and register every node in it; relative imports do not work there.
+
+        Raises `SpecError` when it cannot be read or fails while being imported.
+        """
+        if not path.is_file():
+            raise SpecError([_file_problem(path, "there is no such file", "check the path")])
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise SpecError([_file_problem(path, "not a Python file", "name a .py file")])
+        module = importlib.util.module_from_spec(spec)
+        before = sys.modules.get(path.stem)
+        # Dataclasses and type hints look their module up by name while it is being imported.
+        sys.modules[path.stem] = module
+        try:
+            spec.loader.exec_module(module)
+            return [self.add(definition.target) for definition in _definitions(module)]
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            raise SpecError([_file_problem(path, message, "mend the file")]) from error
+        finally:
+            if before is not None:
+                sys.modules[path.stem] = before
+
+    def _search(self, module: str) -> None:
+        if module not in BUILTIN_MODULES or module in self._searched:
+            return
+        self._searched.add(module)
+        self._register_module(importlib.import_module(f"nightwarden.nodes.builtin.{module}"))
+
+    def _search_installed(self) -> None:
+        if NODES_GROUP in self._searched:
+            return
+        self._searched.add(NODES_GROUP)
+        for point in entry_points(group=NODES_GROUP):
+            loaded = point.load()
+            if isinstance(loaded, ModuleType):
+                self._register_module(loaded)
+            else:
+                self.add(loaded)
+
+    def _register_module(self, module: ModuleType) -> None:
+        for definition in _definitions(module):
+            self._known.setdefault(definition.type.name, definition)
+
+
+def _definitions(module: ModuleType) -> Iterator[NodeDef]:
+    for value in list(vars(module).values()):
+        definition = definition_of(value)
+        if definition is not None and definition.target.__module__ == module.__name__:
+            yield definition
+
+
+def _is_builtin(definition: NodeDef) -> bool:
+    return definition.target.__module__.startswith("nightwarden.nodes.builtin.")
+
+
+def _file_problem(path: Path, message: str, remedy: str) -> Problem:
+    return Problem(file=str(path), message=message, rule="python-file", remedy=remedy)
