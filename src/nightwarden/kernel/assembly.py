@@ -1,0 +1,123 @@
+"""The run-time records of a plan: one fresh `State` a run.
+
+Read next: `machine.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nightwarden.kernel.causes import CauseTable
+from nightwarden.kernel.plan import RUN, EdgeKind, EdgePlan, NodePlan, OutPlan, Plan
+from nightwarden.kernel.routing import BROADCAST, JOIN, SINGLE
+from nightwarden.kernel.state import (
+    Capture,
+    Edge,
+    Group,
+    Item,
+    Node,
+    Out,
+    Root,
+    Settings,
+    State,
+)
+from nightwarden.spec.catalog import SlotKind
+
+
+def assemble(plan: Plan, settings: Settings, limits: Callable[[NodePlan], int]) -> State:
+    """Everything a run starts with: nothing settled, the run itself as the outermost item."""
+    roots = tuple(
+        Root(
+            root,
+            exits=len(root.exits),
+            window=settings.window,
+            children=len(root.children),
+            delivered=[0] * len(root.exits),
+        )
+        for root in plan.roots
+    )
+    nodes = _nodes(plan, roots, limits)
+    group = Group(
+        roots[RUN],
+        None,
+        number=0,
+        emitted=1,
+        open=1,
+        outstanding=1,
+        closed=True,
+        mark="closed",
+        delivered=[0] * roots[RUN].exits,
+    )
+    roots[RUN].open_groups[0] = group
+    roots[RUN].outstanding = 1
+    # One more than its exits: the run stays open while it is being set up.
+    run = Item((), None, group, roots[RUN].exits + 1, roots[RUN].children)
+    for node in nodes:
+        node.outs = tuple(_out(out, nodes) for out in node.plan.outs)
+        node.ends = tuple(_out(out, nodes) for out in node.plan.ends)
+    return State(
+        plan=plan,
+        settings=settings,
+        causes=CauseTable(),
+        nodes=nodes,
+        roots=roots,
+        inputs={name: _out(out, nodes).edges for name, out in plan.inputs.items()},
+        captures=tuple(Capture(edge) for edge in plan.captures),
+        run=run,
+    )
+
+
+def _nodes(
+    plan: Plan, roots: tuple[Root, ...], limits: Callable[[NodePlan], int]
+) -> tuple[Node, ...]:
+    nodes = []
+    first_key = 0
+    for node in plan.nodes:
+        depths = enumerate(node.port_depths)
+        nodes.append(
+            Node(
+                node,
+                index=node.index,
+                limit=max(1, limits(node)),
+                simple=_simple(node),
+                special=node.own_root >= 0 or node.type.reads,
+                first_key=first_key,
+                broadcasts=tuple((port, d) for port, d in depths if d < node.depth),
+                own_root=roots[node.own_root] if node.own_root >= 0 else None,
+            )
+        )
+        first_key += node.ports
+    return tuple(nodes)
+
+
+def _simple(node: NodePlan) -> bool:
+    """Whether plain values pass from ports to inputs as they are."""
+    plain = all(s.kind is not SlotKind.MANY and len(s.ports) == 1 for s in node.slots)
+    return plain and not node.type.reads
+
+
+def _out(out: OutPlan, nodes: tuple[Node, ...]) -> Out:
+    return Out(out, tuple(_edge(edge, nodes) for edge in out.edges))
+
+
+def _edge(edge: EdgePlan, nodes: tuple[Node, ...]) -> Edge:
+    if edge.kind is EdgeKind.CAPTURE:
+        return Edge(edge, int(edge.kind), None, edge.port, -1, -1, -1, -1, 0)
+    target = nodes[edge.target]
+    join = JOIN
+    if edge.kind is EdgeKind.PLAIN:
+        if edge.depth < target.plan.depth:
+            join = BROADCAST
+        elif target.plan.ports == 1:
+            join = SINGLE
+    return Edge(
+        edge,
+        int(edge.kind),
+        target,
+        edge.port,
+        target.first_key + edge.port,
+        join,
+        edge.exit,
+        edge.group,
+        edge.position,
+    )

@@ -1,0 +1,303 @@
+"""A failure becomes an escalation, a decision becomes settlements.
+
+    Failed ─▶ Escalate ─▶ … ─▶ Decided ─▶ Apply ─▶ retry      Delay, then the next attempt
+                                                   substitute  values that carry the repair
+                                                   skip        Absent(lost)
+                                                   end_stream  Closed(n, cause)
+                                                   fail        the run stops, or Absent(failed)
+
+A verdict outside the allowed set becomes *fail*, whoever gave it. Nothing is settled
+before a decision is applied.
+
+Read next: `stopping.py`.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from nightwarden.kernel import reading
+from nightwarden.kernel.allowed import (
+    Shape,
+    allowed_actions,
+    retry_delay_s,
+    retry_refusal,
+    shape_of,
+)
+from nightwarden.kernel.causes import Absent, CauseSet, Kind
+from nightwarden.kernel.closing import close_group, take
+from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Status
+from nightwarden.kernel.routing import absent_outputs, finish_single, outputs, settle
+from nightwarden.kernel.state import Call, Escalated, State
+from nightwarden.kernel.stimuli import Decided, DelayPassed, Failed
+from nightwarden.kernel.stopping import place_freed, stop
+from nightwarden.verdict import (
+    Action,
+    DecidedBy,
+    Decision,
+    EndStream,
+    Fail,
+    OutcomeKind,
+    Retry,
+    Skip,
+    Substitute,
+    action_of,
+)
+
+_UNCHOSEN = (DecidedBy.DEFAULT, DecidedBy.BOUNDS, DecidedBy.KERNEL)
+
+
+def failed(state: State, stimulus: Failed) -> None:
+    """A step raised: ask, or only write it down when the run is already stopping."""
+    call = state.calls.pop(stimulus.call, None)
+    if call is None:
+        return
+    _leave(state, call)
+    if call.escalation:
+        _conclude(state, call.escalation, OutcomeKind.RETRIED_FAILED_AGAIN)
+        call.escalation = 0
+    if state.status is not None or call.halting:
+        call.node.failed += 1
+        state.active -= 1
+        return
+    emitted = call.group.emitted if call.group is not None else 0
+    shape = shape_of(call.node.plan, stimulus, emitted)
+    refused, exhausted = _retry_state(state, call, stimulus)
+    allowed = allowed_actions(
+        shape,
+        retry=not refused,
+        has_candidate=stimulus.has_candidate,
+        checkable=stimulus.checkable,
+    )
+    state.escalated += 1
+    state.pending[state.escalated] = Escalated(
+        state.escalated, call, allowed, exhausted and shape in _RETRYABLE, stimulus.retry_after_s
+    )
+    state.out.append(
+        Escalate(
+            number=state.escalated,
+            call=stimulus.call,
+            node=call.node.index,
+            lineage=call.item.lineage,
+            attempt=call.attempt,
+            retries_left=max(0, state.settings.max_retries - call.retried),
+            allowed=allowed,
+            emitted=emitted,
+            caused_by=tuple(sorted({state.causes[n].escalation for n in carried_by(state, call)})),
+            retry_refused=refused,
+        )
+    )
+
+
+_RETRYABLE = (Shape.PLAIN, Shape.FANOUT_SILENT)
+
+
+def _retry_state(state: State, call: Call, stimulus: Failed) -> tuple[str, bool]:
+    """Why retry is not offered (empty if it is), and whether only its budget stands in the way."""
+    refused = retry_refusal(call.node.plan, stimulus)
+    if refused:
+        return refused, False
+    longest = state.settings.max_retry_delay_s
+    if stimulus.retry_after_s is not None and stimulus.retry_after_s > longest:
+        return f"it asks to wait {stimulus.retry_after_s:g} s, more than {longest:g} s", False
+    if call.retried >= state.settings.max_retries:
+        return f"its {state.settings.max_retries} retries are used up", True
+    return "", False
+
+
+def _leave(state: State, call: Call) -> None:
+    """A failed call holds no place while it waits for its decision."""
+    if call.parked:
+        call.parked = False
+        state.active += 1
+        if call.group is not None:
+            call.group.root.paused.pop(call.number, None)
+    else:
+        call.node.running -= 1
+    place_freed(state, call.node)
+
+
+def carried_by(state: State, call: Call) -> CauseSet:
+    """The interventions behind a call's inputs, those a reader has met on the way included."""
+    carried = call.carried
+    if call.buffers:
+        for buffer in call.buffers.values():
+            carried = state.causes.union(carried, buffer.carried)
+    return carried
+
+
+def decided(state: State, stimulus: Decided) -> None:
+    """Apply a decision, after checking it against what is allowed."""
+    waiting = state.pending.pop(stimulus.escalation, None)
+    if waiting is None:
+        return
+    decision = _enforced(waiting, stimulus)
+    call = waiting.call
+    match decision.verdict:
+        case Retry():
+            _retry(state, waiting, decision, stimulus.jitter)
+            return
+        case Substitute():
+            _record(state, waiting, decision, OutcomeKind.REPAIR_ACCEPTED)
+            _substitute(state, call, waiting.number, stimulus.outputs)
+        case Skip():
+            call.node.skipped += 1
+            _record(state, waiting, decision, OutcomeKind.SKIPPED)
+            absent_outputs_of(state, call, absence(state, call, Kind.LOST, waiting.number))
+        case EndStream():
+            call.node.ended_early += 1
+            kept = call.group.emitted if call.group is not None else None
+            _record(state, waiting, decision, OutcomeKind.ENDED_EARLY, kept=kept)
+            _end_stream(state, call, absence(state, call, Kind.LOST, waiting.number))
+        case Fail():
+            _fail(state, waiting, decision)
+        case _:
+            assert_never(decision.verdict)
+    state.active -= 1
+
+
+def _enforced(waiting: Escalated, stimulus: Decided) -> Decision:
+    """The decision, or *fail* in its place, credited to whoever stands in the way."""
+    decision = stimulus.decision
+    action = action_of(decision.verdict)
+    if action not in waiting.allowed:
+        spent = action is Action.RETRY and waiting.exhausted
+        by = DecidedBy.BOUNDS if spent else DecidedBy.KERNEL
+        offered = ", ".join(waiting.allowed)
+        why = "its retries are used up" if spent else f"only {offered} may be answered here"
+        return _refused(decision, by, f"{action} was refused: {why}")
+    if action is Action.SUBSTITUTE and stimulus.problems:
+        why = f"the repair was refused: {stimulus.problems[0]}"
+        return _refused(decision, DecidedBy.KERNEL, why)
+    return decision
+
+
+def _refused(decision: Decision, by: DecidedBy, why: str) -> Decision:
+    return msgspec.structs.replace(
+        decision, verdict=Fail(reason=why), decided_by=by, asked_for=decision.verdict
+    )
+
+
+def _record(
+    state: State,
+    waiting: Escalated,
+    decision: Decision,
+    kind: OutcomeKind,
+    *,
+    kept: int | None = None,
+) -> None:
+    state.out.append(Apply(escalation=waiting.number, decision=decision))
+    _conclude(state, waiting.number, kind, kept=kept)
+
+
+def _conclude(state: State, escalation: int, kind: OutcomeKind, *, kept: int | None = None) -> None:
+    state.out.append(Conclude(escalation=escalation, kind=kind, kept=kept))
+
+
+def _retry(state: State, waiting: Escalated, decision: Decision, jitter: float) -> None:
+    call = waiting.call
+    call.retried += 1
+    call.node.retries_decided += 1
+    delay = retry_delay_s(call.retried, waiting.retry_after_s, jitter)
+    applied = msgspec.structs.replace(decision, delay_s=delay)
+    state.out.append(Apply(escalation=waiting.number, decision=applied))
+    call.escalation = waiting.number
+    call.attempt += 1
+    state.delayed[call.number] = call
+    state.out.append(Delay(call.number, delay))
+
+
+def delay_passed(state: State, stimulus: DelayPassed) -> None:
+    """The next attempt may start, as soon as its node has a free place."""
+    call = state.delayed.pop(stimulus.call, None)
+    if call is not None:
+        call.node.queue.appendleft(call)
+        state.work.append(("place", call.node))
+
+
+def absence(state: State, call: Call, kind: Kind, escalation: int) -> Absent:
+    """The Absent an intervention at this call leaves behind."""
+    plan = call.node.plan
+    causes = state.causes.intervention(kind, plan.id, plan.order, call.item.lineage, escalation)
+    return Absent(kind, causes)
+
+
+def _substitute(state: State, call: Call, escalation: int, values: tuple[object, ...]) -> None:
+    node = call.node
+    node.repaired += 1
+    repair = absence(state, call, Kind.REPAIRED, escalation).causes
+    carried = state.causes.union(carried_by(state, call), repair)
+    outputs(state, node.outs, node, call.item, values, carried)
+    if node.plan.exit >= 0:
+        take(state, call.item, node.plan.exit, True)
+    finish_single(state, node)
+
+
+def absent_outputs_of(state: State, call: Call, absent: Absent) -> None:
+    """Settle everything a call would have settled with one absence."""
+    if call.group is not None:
+        # Nothing was emitted: the group that was opened for it never counts.
+        call.group.root.open_groups.pop(call.group.number, None)
+        call.group.root.paused.pop(call.number, None)
+    release_reader(state, call, absent)
+    absent_outputs(state, call.node, call.item, absent)
+
+
+def release_reader(state: State, call: Call, over: object) -> None:
+    """The call reads no more: its streams take everything, now and later, as `over` says."""
+    for buffer in (call.buffers or {}).values():
+        if buffer.over is None:
+            reading.release(state, buffer.group, buffer, over)
+
+
+def _end_stream(state: State, call: Call, absent: Absent) -> None:
+    """Keep what was emitted; what the node had not settled yet is lost to this cause."""
+    node = call.node
+    release_reader(state, call, absent)
+    outs = node.ends if node.own_root is not None else node.outs
+    for out in outs:
+        settle(state, out.edges, call.item, absent)
+    if call.group is not None:
+        close_started(state, call, "early", absent)
+    if node.plan.exit >= 0:
+        take(state, call.item, node.plan.exit, True)
+    finish_single(state, node)
+
+
+def close_started(state: State, call: Call, mark: str, absent: Absent) -> None:
+    """Close the group of a call that ends by an intervention; an empty one never opened."""
+    group = call.group
+    assert group is not None
+    if group.emitted:
+        close_group(state, group, mark, absent)
+    else:
+        group.root.open_groups.pop(group.number, None)
+        state.work.append(("never_opened", group.root, call.item, absent))
+
+
+def _fail(state: State, waiting: Escalated, decision: Decision) -> None:
+    call = waiting.call
+    call.node.failed += 1
+    _record(state, waiting, decision, OutcomeKind.STOPPED)
+    if state.settings.keep_going and decision.decided_by in _UNCHOSEN:
+        state.failures = True
+        settle_failed(state, call, absence(state, call, Kind.FAILED, waiting.number))
+        return
+    assert isinstance(decision.verdict, Fail)
+    stop(state, Status.FAILED, decision.verdict.reason)
+
+
+def settle_failed(state: State, call: Call, absent: Absent) -> None:
+    """A failed item goes on as Absent(failed): what depends on it is pruned, the rest goes on."""
+    if call.group is not None and call.group.emitted:
+        release_reader(state, call, absent)
+        for out in call.node.ends:
+            settle(state, out.edges, call.item, absent)
+        close_group(state, call.group, "failed", absent)
+        if call.node.plan.exit >= 0:
+            take(state, call.item, call.node.plan.exit, absent)
+        finish_single(state, call.node)
+    else:
+        absent_outputs_of(state, call, absent)

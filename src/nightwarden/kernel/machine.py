@@ -1,0 +1,329 @@
+"""The kernel: facts in, orders out. Its only door is `Machine.handle`.
+
+    stimuli (facts)            Machine              effects (orders)
+    RunStarted, Succeeded,  ──▶ handle ──▶  Invoke, Resume, Feed, Escalate,
+    Emitted, Failed, Decided…               Delay, Halt, Stop, Ended …
+
+It never awaits, reads no clock, draws no random number and logs nothing, so that a run can
+be told again from its facts: tests do that in any order, and resume does it from a record.
+
+Read next: `routing.py` (values on their way), `closing.py` (items that end),
+`escalating.py` (failures), `stopping.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nightwarden.errors import KernelBug
+from nightwarden.kernel import escalating, reading
+from nightwarden.kernel.assembly import assemble
+from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN
+from nightwarden.kernel.closing import close_group, free, take, unpark
+from nightwarden.kernel.effects import Conclude, Effect, Pause, Status, Widen
+from nightwarden.kernel.ledger import Report, make_report
+from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
+from nightwarden.kernel.routing import (
+    finish_single,
+    outputs,
+    propagate,
+    ready,
+    settle,
+)
+from nightwarden.kernel.state import (
+    LEFT,
+    Call,
+    Capture,
+    Item,
+    Node,
+    Root,
+    Settings,
+    State,
+)
+from nightwarden.kernel.stimuli import (
+    Decided,
+    DelayPassed,
+    Emitted,
+    Failed,
+    Halted,
+    Requested,
+    RunCancelled,
+    RunStarted,
+    Stimulus,
+    Succeeded,
+    Suspended,
+)
+from nightwarden.kernel.stopping import end_if_over, halt, place_freed, stop
+from nightwarden.verdict import OutcomeKind
+
+
+def one_at_a_time(node: NodePlan) -> int:
+    """The default limit: what the file or the node's code says, else one."""
+    return node.spec.run.concurrency or node.type.concurrency or 1
+
+
+class Machine:
+    """One run. `limits` says how many invocations of a node may run at once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        settings: Settings | None = None,
+        limits: Callable[[NodePlan], int] = one_at_a_time,
+    ) -> None:
+        self._state = state = assemble(plan, settings or Settings(), limits)
+        self._handlers: dict[type, Callable[[Stimulus], None]] = {
+            Succeeded: self._succeeded,  # type: ignore[dict-item]
+            Emitted: self._emitted,  # type: ignore[dict-item]
+            Requested: self._requested,  # type: ignore[dict-item]
+            RunStarted: self._started,  # type: ignore[dict-item]
+            Failed: lambda s: escalating.failed(state, s),  # type: ignore[arg-type]
+            Decided: lambda s: escalating.decided(state, s),  # type: ignore[arg-type]
+            DelayPassed: lambda s: escalating.delay_passed(state, s),  # type: ignore[arg-type]
+            Suspended: self._suspended,  # type: ignore[dict-item]
+            Halted: self._halted,  # type: ignore[dict-item]
+            RunCancelled: self._cancelled,  # type: ignore[dict-item]
+        }
+
+    def handle(self, stimulus: Stimulus) -> Sequence[Effect]:
+        """Take one fact in; the orders that follow from it, in order.
+
+        Raises `KernelBug` when a law of the engine is broken.
+        """
+        state = self._state
+        self._handlers[type(stimulus)](stimulus)
+        if state.work:
+            propagate(state)
+        if state.active == 0 or state.status is not None:
+            self._quiet()
+        out = state.out
+        if out:
+            state.out = []
+        return out
+
+    # -- what a run is asked about ------------------------------------------------------
+
+    @property
+    def trace(self) -> list[tuple[object, ...]] | None:
+        """For tests: when set to a list, every settlement and closing is added to it."""
+        return self._state.trace
+
+    @trace.setter
+    def trace(self, value: list[tuple[object, ...]] | None) -> None:
+        self._state.trace = value
+
+    def paused(self, call: int) -> bool:
+        """Whether a fan-out has to wait for `Resume`."""
+        found = self._state.calls.get(call)
+        return found is not None and found.parked
+
+    def report(self) -> Report:
+        """The ledger so far; final after `Ended`."""
+        return make_report(self._state)
+
+    def captures(self) -> Sequence[Capture]:
+        """What the unconnected slots have put out."""
+        return self._state.captures
+
+    def label(self, call: int) -> Sequence[tuple[int, object]]:
+        """(index, frame) of the items a call stands under, outermost first."""
+        found = self._state.calls.get(call)
+        path: list[tuple[int, object]] = []
+        item = found.item if found is not None else None
+        while item is not None and item.parent is not None:
+            path.append((item.lineage[-1], item.label))
+            item = item.parent
+        return path[::-1]
+
+    def totals(self, call: int) -> Sequence[int | None]:
+        """How many items each fan-out above a call has in all; None while that is open."""
+        found = self._state.calls.get(call)
+        sums: list[int | None] = []
+        item = found.item if found is not None else None
+        while item is not None and item.parent is not None:
+            sums.append(item.group.emitted if item.group.closed else None)
+            item = item.parent
+        return sums[::-1]
+
+    def pending(self) -> list[str]:
+        """What waits for something, in words; empty once a run has completed."""
+        state = self._state
+        waits = [f"{n.plan.id}: {len(n.entries)} joins" for n in state.nodes if n.entries]
+        waits += [f"{n.plan.id}: {len(n.queue)} queued" for n in state.nodes if n.queue]
+        waits += [f"{c.node.plan.id}: call {c.number}" for c in state.calls.values()]
+        waits += [f"{r.plan.name}: {len(r.open_groups)} open" for r in state.roots if r.open_groups]
+        return waits
+
+    # -- stimuli -------------------------------------------------------------------------
+
+    def _started(self, stimulus: RunStarted) -> None:
+        state = self._state
+        if state.started:
+            raise KernelBug("a run starts once")
+        state.started = True
+        run = state.run
+        for name, edges in state.inputs.items():
+            settle(state, edges, run, stimulus.inputs[name])
+        for node in state.nodes:
+            if node.plan.ports == 0:
+                ready(state, node, run, (), NO_CAUSES)
+        propagate(state)
+        run.remaining -= 1  # the one that kept it open while it was being set up
+        if run.remaining == 0 and run.live == 0:
+            free(state, run)
+
+    def _succeeded(self, stimulus: Succeeded) -> None:
+        state = self._state
+        call = state.calls.pop(stimulus.call, None)
+        if call is None:
+            return
+        node, item = call.node, call.item
+        node.succeeded += 1
+        node.running -= 1
+        state.active -= 1
+        if call.escalation:
+            state.out.append(
+                Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
+            )
+        carried = call.carried
+        if node.special:
+            self._end_special(call, stimulus.outputs)
+        else:
+            outputs(state, node.outs, node, item, stimulus.outputs, carried)
+        if node.plan.exit >= 0:
+            take(state, item, node.plan.exit, True)
+        if node.plan.depth == 0:
+            finish_single(state, node)
+        if node.queue:
+            place_freed(state, node)
+
+    def _end_special(self, call: Call, values: tuple[object, ...]) -> None:
+        """A reader or fan-out ended by itself."""
+        state, node = self._state, call.node
+        carried = escalating.carried_by(state, call)
+        escalating.release_reader(state, call, LEFT)
+        if call.group is None:
+            outputs(state, node.outs, node, call.item, values, carried)
+            return
+        outputs(state, node.ends, node, call.item, values, carried)
+        close_group(state, call.group, "cut" if call.group.cut else "closed")
+
+    def _emitted(self, stimulus: Emitted) -> None:
+        state = self._state
+        call = state.calls.get(stimulus.call)
+        if call is None or call.halting:
+            return
+        group = call.group
+        assert group is not None
+        if state.status is not None or group.cut:
+            halt(state, call, gently=True)
+            return
+        root = group.root
+        parent = call.item
+        index = group.emitted
+        frame = stimulus.frame
+        item = Item((*parent.lineage, index), parent, group, root.exits, root.children, frame[0])
+        group.emitted = index + 1
+        group.open += 1
+        group.outstanding += 1
+        root.outstanding += 1
+        node = call.node
+        if call.escalation:
+            # A retried fan-out that yields has got over what it failed at.
+            state.out.append(
+                Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
+            )
+            call.escalation = 0
+        carried = escalating.carried_by(state, call) if call.buffers else call.carried
+        outputs(state, node.outs, node, item, frame, carried)
+        for out, value in zip(node.outs, frame, strict=True):
+            if out.plan.exit >= 0:
+                branch = _branch(state, node, out.plan, value)
+                take(state, item, out.plan.exit, branch)
+        if root.outstanding >= root.window and group.outstanding > 0:
+            self._park(call, root)
+
+    def _park(self, call: Call, root: Root) -> None:
+        state = self._state
+        call.parked = True
+        call.node.running -= 1
+        state.active -= 1
+        root.paused[call.number] = call
+        state.out.append(Pause(call.number))
+        if call.node.queue:
+            place_freed(state, call.node)
+
+    def _requested(self, stimulus: Requested) -> None:
+        state = self._state
+        call = state.calls.get(stimulus.call)
+        if call is None or call.halting:
+            return
+        if state.status is not None:
+            halt(state, call, gently=False)
+            return
+        reading.request(state, call, stimulus.slot)
+
+    def _suspended(self, stimulus: Suspended) -> None:
+        state = self._state
+        call = state.calls.pop(stimulus.call, None)
+        if call is None:
+            return
+        call.node.suspended += 1
+        self._gone(call)
+        stop(state, Status.SUSPENDED, stimulus.reason)
+
+    def _halted(self, stimulus: Halted) -> None:
+        state = self._state
+        call = state.calls.pop(stimulus.call, None)
+        if call is None:
+            return
+        if state.status is None and call.group is not None and call.group.cut:
+            state.calls[call.number] = call
+            self._succeeded(Succeeded(call.number, (NOT_TAKEN,) * len(call.node.ends)))
+            return
+        self._gone(call)
+        call.node.cancelled += 1
+        if call.escalation:
+            state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
+        if state.status is None:
+            self._stopped_by_failure(call)
+
+    def _stopped_by_failure(self, call: Call) -> None:
+        """A reader was cancelled because something failed reached it: it fails with that cause."""
+        state = self._state
+        failed = [b.failed for b in (call.buffers or {}).values() if b.failed is not None]
+        if not failed:
+            raise KernelBug(f"{call.node.plan.id}: halted for no reason")
+        escalating.settle_failed(state, call, failed[0])
+
+    def _gone(self, call: Call) -> None:
+        self._state.active -= 1
+        call.node.running -= 1
+        if call.node.queue:
+            place_freed(self._state, call.node)
+
+    def _cancelled(self, stimulus: RunCancelled) -> None:
+        stop(self._state, Status.CANCELLED, stimulus.reason)
+
+    def _quiet(self) -> None:
+        """Nothing will move by itself: the run is over, or a window has to give."""
+        state = self._state
+        end_if_over(state)
+        if state.ended or state.active or state.status is not None or not state.started:
+            return
+        paused = [root for root in state.roots if root.paused]
+        if not paused:
+            raise KernelBug("nothing can move, yet the run is not over", story=self.pending())
+        root = min(paused, key=lambda r: r.window)
+        root.window *= 2
+        state.out.append(Widen(root.plan.node, root.window))
+        for number in list(root.paused):
+            unpark(state, root, number)
+
+
+def _branch(state: State, node: Node, out: OutPlan, value: object) -> object:
+    """What an exit takes of a frame's slot that leads nowhere."""
+    if value is NOT_TAKEN:
+        return state.causes.branch(node.plan.id, node.plan.order, out.base)
+    return True

@@ -1,0 +1,383 @@
+"""A workflow compiled for the kernel: numbers instead of names, every edge with its role.
+
+Static; one plan serves any number of runs. What an edge does at its target:
+
+    PLAIN      one settlement for the port it leads to
+    COLLECT    one item of a list that is complete when its root has closed
+    READ       one item of a stream the node drains itself
+    CAPTURE    no target: the run keeps what arrives as one of its outputs
+
+A *port* is what a node's join waits for: one a plain edge, one a collecting or reading
+slot. An *exit* of a root is where its items end (see `closing.py`).
+
+Read next: `state.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from nightwarden.lineage import Scope
+from nightwarden.spec.catalog import MISSING, InputSlot, NodeType, SlotKind
+from nightwarden.spec.scopes import Analysis, edge_scope, slot_streams
+from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
+
+RUN = 0
+"""The index of the outermost root: the run itself, with one item."""
+
+
+class EdgeKind(IntEnum):
+    """The role of an edge at its target."""
+
+    PLAIN = 0
+    COLLECT = 1
+    READ = 2
+    CAPTURE = 3
+
+
+@dataclass(slots=True, eq=False)
+class EdgePlan:
+    """An edge. `exit` is its number among the exits of its root, or -1.
+
+    `position` counts the edges of one collecting or reading slot; `port` is the port it feeds.
+    """
+
+    index: int
+    kind: EdgeKind
+    source: int
+    source_slot: str
+    target: int
+    target_slot: str
+    depth: int
+    port: int = -1
+    group: int = -1
+    position: int = 0
+    exit: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class SlotPlan:
+    """A wired input slot: which ports feed it, and what absence means to it."""
+
+    name: str
+    kind: SlotKind
+    ports: tuple[int, ...]
+    has_default: bool
+    accepts_absent: bool
+    depth: int
+
+
+@dataclass(slots=True, eq=False)
+class OutPlan:
+    """An output slot or projection that leads somewhere. `base` is the slot a projection reads."""
+
+    name: str
+    base: str
+    stream: bool
+    edges: list[EdgePlan] = field(default_factory=list)
+    exit: int = -1
+
+    @property
+    def projected(self) -> bool:
+        """Whether this is a field of another slot's value."""
+        return self.name != self.base
+
+
+@dataclass(slots=True, eq=False)
+class GatherPlan:
+    """A collecting or reading slot as a root knows it: `edges` of them lead in."""
+
+    kind: EdgeKind
+    target: int
+    slot: str
+    port: int
+    edges: int
+    by_arrival: bool
+    exits: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class RootPlan:
+    """A fan-out, or the run itself (`node` -1). `exits` names them, for the ledger."""
+
+    index: int
+    node: int
+    name: str
+    scope: tuple[int, ...]
+    exits: list[str] = field(default_factory=list)
+    gathers: list[GatherPlan] = field(default_factory=list)
+    children: list[int] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        """The length of its items' lineages."""
+        return len(self.scope)
+
+
+@dataclass(slots=True, eq=False)
+class NodePlan:
+    """A node. `outs` settle with each result, or frame; `ends` when a fan-out ends."""
+
+    index: int
+    id: str
+    spec: NodeSpec
+    type: NodeType
+    order: int
+    depth: int
+    root: int
+    own_root: int
+    slots: tuple[SlotPlan, ...]
+    ports: int
+    port_depths: tuple[int, ...]
+    outs: tuple[OutPlan, ...]
+    ends: tuple[OutPlan, ...]
+    exit: int = -1
+
+    @property
+    def join_any(self) -> bool:
+        """Whether one value is enough."""
+        return self.type.join == "any"
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """Everything the kernel knows before a run. `inputs` are the edges of the run's own inputs."""
+
+    workflow: Workflow
+    nodes: tuple[NodePlan, ...]
+    roots: tuple[RootPlan, ...]
+    inputs: Mapping[str, OutPlan]
+    captures: tuple[EdgePlan, ...]
+    edges: int
+
+    def node(self, node_id: str) -> NodePlan:
+        """The node of that id. Raises `KeyError`."""
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        raise KeyError(node_id)
+
+
+def compile_plan(workflow: Workflow, analysis: Analysis) -> Plan:
+    """Compile a workflow that has no problems."""
+    return _Compiler(workflow, analysis).compile()
+
+
+class _Compiler:
+    def __init__(self, workflow: Workflow, analysis: Analysis) -> None:
+        self.workflow = workflow
+        self.scopes = analysis.scopes
+        self.order = analysis.order
+        self.number = {node_id: i for i, node_id in enumerate(analysis.order)}
+        self.specs = {node.id: node for node in workflow.nodes}
+        self.outgoing: dict[str, list[EdgeSpec]] = defaultdict(list)
+        self.incoming: dict[str, list[EdgeSpec]] = defaultdict(list)
+        for edge in workflow.edges:
+            if edge.kind == "data":
+                self.outgoing[edge.source].append(edge)
+                self.incoming[edge.target].append(edge)
+        self.roots = [RootPlan(RUN, -1, "run", ())]
+        self.root_of: dict[Scope, int] = {(): RUN}
+        self.plans: dict[int, EdgePlan] = {}
+        self.captures: list[EdgePlan] = []
+        self.count = 0
+
+    def compile(self) -> Plan:
+        for node_id in self.order:
+            if self.workflow.types[node_id].fans_out:
+                self._add_root(node_id)
+        nodes = tuple(self._node(node_id) for node_id in self.order)
+        inputs = {spec.name: OutPlan(spec.name, spec.name, False) for spec in self.workflow.inputs}
+        for edge in self.outgoing[INPUTS]:
+            inputs[edge.source_slot].edges.append(self._edge(edge))
+        for node in nodes:
+            self._wire_outputs(node)
+        self._number_exits(nodes, inputs)
+        return Plan(
+            self.workflow, nodes, tuple(self.roots), inputs, tuple(self.captures), self.count
+        )
+
+    def _add_root(self, node_id: str) -> None:
+        scope = (*self.scopes[node_id], node_id)
+        parent = self.root_of[self.scopes[node_id]]
+        index = len(self.roots)
+        path = (*self.roots[parent].scope, index)
+        self.roots.append(RootPlan(index, self.number[node_id], node_id, path))
+        self.roots[parent].children.append(index)
+        self.root_of[scope] = index
+
+    def _node(self, node_id: str) -> NodePlan:
+        node_type = self.workflow.types[node_id]
+        scope = self.scopes[node_id]
+        ports: list[int] = []
+        slots = [
+            self._slot(node_id, slot, edges, ports)
+            for slot, edges in self._wired(node_id, node_type)
+        ]
+        index = self.number[node_id]
+        return NodePlan(
+            index=index,
+            id=node_id,
+            spec=self.specs[node_id],
+            type=node_type,
+            order=index,
+            depth=len(scope),
+            root=self.root_of[scope],
+            own_root=self.root_of[(*scope, node_id)] if node_type.fans_out else -1,
+            slots=tuple(slots),
+            ports=len(ports),
+            port_depths=tuple(ports),
+            outs=(),
+            ends=(),
+        )
+
+    def _wired(
+        self, node_id: str, node_type: NodeType
+    ) -> Sequence[tuple[InputSlot, Sequence[EdgeSpec]]]:
+        by_slot: dict[str, list[EdgeSpec]] = defaultdict(list)
+        for edge in self.incoming[node_id]:
+            by_slot[edge.target_slot].append(edge)
+        names = [n for n in node_type.inputs if n in by_slot]
+        names += [n for n in by_slot if n not in node_type.inputs]
+        found = []
+        for name in names:
+            slot = node_type.input(name)
+            assert slot is not None, f"{node_id}.{name} passed the checks"
+            found.append((slot, by_slot[name]))
+        return found
+
+    def _slot(
+        self, node_id: str, slot: InputSlot, edges: Sequence[EdgeSpec], ports: list[int]
+    ) -> SlotPlan:
+        plans = [self._edge(edge) for edge in edges]
+        gathers = slot.kind in (SlotKind.COLLECT, SlotKind.STREAM)
+        first = len(ports)
+        if gathers:
+            kind = EdgeKind.COLLECT if slot.kind is SlotKind.COLLECT else EdgeKind.READ
+            self._gather(node_id, slot, plans, kind, port=first)
+            ports.append(plans[0].depth - 1)
+        else:
+            for plan in plans:
+                plan.port = len(ports)
+                ports.append(plan.depth)
+        has_default = slot.default is not MISSING or slot.name in self.specs[node_id].properties
+        return SlotPlan(
+            name=slot.name,
+            kind=slot.kind,
+            ports=tuple(range(first, len(ports))),
+            has_default=has_default,
+            accepts_absent=slot.accepts_absent,
+            depth=max(ports[first:]),
+        )
+
+    def _gather(
+        self,
+        node_id: str,
+        slot: InputSlot,
+        plans: Sequence[EdgePlan],
+        kind: EdgeKind,
+        *,
+        port: int,
+    ) -> None:
+        root = self.roots[self._edge_root(self.incoming[node_id], slot.name)]
+        gather = GatherPlan(
+            kind, self.number[node_id], slot.name, port, len(plans), slot.by_arrival
+        )
+        for position, plan in enumerate(plans):
+            plan.kind, plan.port, plan.position = kind, port, position
+            plan.group = len(root.gathers)
+        root.gathers.append(gather)
+
+    def _edge_root(self, edges: Sequence[EdgeSpec], slot: str) -> int:
+        edge = next(e for e in edges if e.target_slot == slot)
+        return self.root_of[edge_scope(edge, self.workflow, self.scopes)]
+
+    def _edge(self, edge: EdgeSpec) -> EdgePlan:
+        """The plan of an edge, made once: its target places it before its source wires it."""
+        found = self.plans.get(id(edge))
+        if found is None:
+            found = EdgePlan(
+                index=self.count,
+                kind=EdgeKind.PLAIN,
+                source=self.number.get(edge.source, -1),
+                source_slot=edge.source_slot,
+                target=self.number[edge.target],
+                target_slot=edge.target_slot,
+                depth=len(edge_scope(edge, self.workflow, self.scopes)),
+            )
+            self.count += 1
+            self.plans[id(edge)] = found
+        return found
+
+    def _wire_outputs(self, node: NodePlan) -> None:
+        by_slot: dict[str, list[EdgeSpec]] = defaultdict(list)
+        for edge in self.outgoing[node.id]:
+            by_slot[edge.source_slot].append(edge)
+        outs = [OutPlan(n, n, s.stream) for n, s in node.type.outputs.items()]
+        outs += [
+            OutPlan(name, projection.slot, slot_streams(node.type, name))
+            for name, projection in node.type.projections.items()
+            if name in by_slot
+        ]
+        used = {out.base for out in outs if by_slot.get(out.name)}
+        named = set((self.workflow.outputs or {}).values())
+        for out in outs:
+            out.edges = [self._edge(edge) for edge in by_slot[out.name]]
+            unused = self.workflow.outputs is None and not out.projected and out.base not in used
+            if unused or f"{node.id}.{out.name}" in named:
+                out.edges.append(self._capture(node, out))
+        wired = [out for out in outs if out.edges or out.stream]
+        node.outs = tuple(o for o in wired if o.stream == node.type.fans_out)
+        node.ends = tuple(o for o in wired if node.type.fans_out and not o.stream)
+
+    def _capture(self, node: NodePlan, out: OutPlan) -> EdgePlan:
+        plan = EdgePlan(
+            index=self.count,
+            kind=EdgeKind.CAPTURE,
+            source=node.index,
+            source_slot=out.name,
+            target=-1,
+            target_slot="",
+            depth=node.depth + out.stream,
+            port=len(self.captures),
+        )
+        self.count += 1
+        self.captures.append(plan)
+        return plan
+
+    def _number_exits(self, nodes: Sequence[NodePlan], inputs: Mapping[str, OutPlan]) -> None:
+        for node in nodes:
+            targets = [e for o in (*node.outs, *node.ends) for e in o.edges if e.target >= 0]
+            if node.own_root >= 0 or not targets:
+                node.exit = self._exit(node.root, node.id)
+            for out in node.outs:
+                if out.stream and not out.projected and not self._leads_on(node, out):
+                    out.exit = self._exit(node.own_root, f"{node.id}.{out.name}")
+            for out in (*node.outs, *node.ends):
+                self._edge_exits(out, nodes, node.own_root if out.stream else node.root)
+        for out in inputs.values():
+            self._edge_exits(out, nodes, RUN)
+
+    @staticmethod
+    def _leads_on(node: NodePlan, out: OutPlan) -> bool:
+        return any(e.target >= 0 for o in node.outs if o.base == out.base for e in o.edges)
+
+    def _edge_exits(self, out: OutPlan, nodes: Sequence[NodePlan], root: int) -> None:
+        for edge in out.edges:
+            if edge.kind is EdgeKind.CAPTURE:
+                continue
+            ends_here = edge.kind is not EdgeKind.PLAIN or edge.depth < nodes[edge.target].depth
+            if ends_here:
+                target = f"{nodes[edge.target].id}.{edge.target_slot}"
+                edge.exit = self._exit(root, f"{edge.source_slot} → {target}")
+            if edge.group >= 0:
+                exits = self.roots[root].gathers[edge.group].exits
+                exits += [-1] * (edge.position + 1 - len(exits))
+                exits[edge.position] = edge.exit
+
+    def _exit(self, root: int, name: str) -> int:
+        self.roots[root].exits.append(name)
+        return len(self.roots[root].exits) - 1

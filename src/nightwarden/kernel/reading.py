@@ -1,0 +1,160 @@
+"""Streams that a node drains itself: buffered in order, handed over one request at a time.
+
+    item ──▶ buffer.ahead ──(reader asks)──▶ Feed, the exit takes it
+                 └─(reader over)──▶ the exit takes it unread: left, lost or failed
+
+A reader starts when its other inputs are settled and each stream has begun or closed: the
+port of a reading slot settles with the buffer itself.
+
+Read next: `routing.py`.
+"""
+
+from __future__ import annotations
+
+from nightwarden.kernel.causes import Absent, Carried, Kind
+from nightwarden.kernel.closing import merge, take
+from nightwarden.kernel.effects import EndFeed, Feed, Halt
+from nightwarden.kernel.state import LEFT, Buffer, Call, Edge, Group, Item, State
+
+
+def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
+    """One item reaches a reading slot."""
+    group = item.group
+    buffer = group.buffers[edge.gather]
+    buffer.settled += 1
+    if buffer.over:
+        take(state, item, edge.exit, _unread(settlement, buffer.over))
+        return
+    if type(settlement) is Absent and settlement.kind is Kind.FAILED:
+        take(state, item, edge.exit, settlement)
+        fail(state, group, buffer, settlement)
+        return
+    position = item.lineage[-1] * buffer.plan.edges + edge.position
+    if buffer.plan.by_arrival:
+        buffer.arrived.append(position)
+    buffer.ahead[position] = (item, settlement)
+    if not buffer.opened:
+        _open(state, group, buffer)
+    elif buffer.wanted:
+        feed(state, group, buffer)
+
+
+def _open(state: State, group: Group, buffer: Buffer) -> None:
+    buffer.opened = True
+    node = state.nodes[buffer.plan.target]
+    state.work.append(("arrive", node, buffer.plan.port, group.parent, buffer))
+
+
+def stream_closed(state: State, group: Group, buffer: Buffer) -> None:
+    """The root of a reading slot has closed; a failure reaches the reader like a failed item."""
+    cause = group.cause
+    if cause is not None and not buffer.over:
+        if cause.kind is Kind.FAILED:
+            fail(state, group, buffer, cause)
+            return
+        buffer.carried = state.causes.union(buffer.carried, cause.causes)
+    if buffer.over:
+        return
+    if not buffer.opened:
+        _open(state, group, buffer)
+    elif buffer.wanted:
+        feed(state, group, buffer)
+
+
+def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
+    """Something failed reaches the slot: a running reader is cancelled, a waiting one pruned."""
+    buffer.failed = merge(state, buffer.failed, absent)
+    if not buffer.opened:
+        buffer.opened = True
+        node = state.nodes[buffer.plan.target]
+        state.work.append(("arrive", node, buffer.plan.port, group.parent, absent))
+        release(state, group, buffer, absent)
+    elif buffer.reader is not None and not buffer.reader.halting:
+        buffer.reader.halting = True
+        if buffer.reader.parked:
+            _unpark(state, buffer.reader)
+        state.out.append(Halt(buffer.reader.number, gently=False))
+
+
+def request(state: State, call: Call, slot: str) -> None:
+    """The reader wants its next item."""
+    assert call.buffers is not None
+    buffer = call.buffers[slot]
+    buffer.wanted = True
+    feed(state, buffer.group, buffer)
+    if buffer.wanted and not call.parked:
+        call.parked = True
+        call.node.running -= 1
+        state.active -= 1
+        state.work.append(("place", call.node))
+
+
+def feed(state: State, group: Group, buffer: Buffer) -> None:
+    """Hand over the next item, or the end, if it is there."""
+    edges = buffer.plan.edges
+    call = buffer.reader
+    if call is None:
+        return
+    while True:
+        position = _next(buffer)
+        if position < 0:
+            break
+        item, settlement = buffer.ahead.pop(position)
+        exit_ = buffer.plan.exits[position % edges]
+        if type(settlement) is Absent:
+            if settlement.kind is Kind.LOST:
+                buffer.losses[position] = settlement.causes
+                carried = state.causes.interventions(settlement.causes)
+                buffer.carried = state.causes.union(buffer.carried, carried)
+            take(state, item, exit_, settlement)
+            continue
+        if type(settlement) is Carried:
+            buffer.carried = state.causes.union(buffer.carried, settlement.causes)
+            settlement = settlement.value
+        _answered(state, buffer, call)
+        state.out.append(Feed(call.number, buffer.plan.slot, position // edges, settlement))
+        take(state, item, exit_, settlement)
+        return
+    if group.closed and buffer.settled == group.emitted * edges and not buffer.ahead:
+        _answered(state, buffer, call)
+        state.out.append(EndFeed(call.number, buffer.plan.slot))
+
+
+def _next(buffer: Buffer) -> int:
+    if buffer.plan.by_arrival:
+        return buffer.arrived.popleft() if buffer.arrived else -1
+    if buffer.cursor in buffer.ahead:
+        buffer.cursor += 1
+        return buffer.cursor - 1
+    return -1
+
+
+def _answered(state: State, buffer: Buffer, call: Call) -> None:
+    buffer.wanted = False
+    if call.parked:
+        _unpark(state, call)
+
+
+def _unpark(state: State, call: Call) -> None:
+    call.parked = False
+    call.node.running += 1
+    state.active += 1
+
+
+def release(state: State, group: Group, buffer: Buffer, over: object) -> None:
+    """Nobody reads this slot any more: its exit takes everything, now and later, unread."""
+    buffer.over, buffer.reader, buffer.wanted = over, None, False
+    edges = buffer.plan.edges
+    waiting = sorted(buffer.ahead.items())
+    buffer.ahead = {}
+    for position, (item, settlement) in waiting:
+        take(state, item, buffer.plan.exits[position % edges], _unread(settlement, over))
+    if over is LEFT and not group.closed:
+        group.left_exits += edges
+        if group.left_exits == group.root.exits:
+            state.work.append(("cut", group))
+
+
+def _unread(settlement: object, over: object) -> object:
+    """What an unread item counts as: a loss stays the loss it was."""
+    return settlement if type(settlement) is Absent else over

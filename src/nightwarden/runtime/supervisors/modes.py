@@ -1,0 +1,126 @@
+"""From `--supervise MODE` to a supervisor.
+
+    off               failures stop the run
+    scripted:FILE     answers from a file
+    operator          a person at the terminal
+    replay:RUN        the answers of a recorded run
+    shadow[:MODE]     what MODE would have answered is recorded; failures stop the run
+
+A mode that cannot be had is a `RunError` before the run starts, with the reason: a run that
+asked for supervision never starts without it.
+
+Read next: `scripted.py`, `operator.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, TextIO, TypeVar
+
+from nightwarden.errors import RunError
+from nightwarden.runtime.supervision import Supervisor
+from nightwarden.runtime.supervisors.failclosed import FailClosed
+from nightwarden.runtime.supervisors.operator import Operator
+from nightwarden.runtime.supervisors.replay import Replay, pairs_from_events
+from nightwarden.runtime.supervisors.scripted import Scripted
+from nightwarden.runtime.supervisors.shadow import Shadow
+from nightwarden.runtime.supervisors.verbs import suggestion
+
+MODES: Final = ("off", "agent", "operator", "replay", "scripted", "shadow")
+NO_MODEL: Final = (
+    "supervision by a model is not built in this version; "
+    "use scripted:FILE, operator, or replay:RUN"
+)
+
+_T = TypeVar("_T")
+ReadText = Callable[[str], str]
+ReadRun = Callable[[str], Iterable[Mapping[str, object]]]
+Aside = Callable[[], AbstractContextManager[object]]
+
+
+def make_supervisor(
+    mode: str,
+    *,
+    read_text: ReadText,
+    read_run: ReadRun,
+    source: TextIO | None = None,
+    sink: TextIO | None = None,
+    environ: Mapping[str, str] = os.environ,
+    aside: Aside = nullcontext,
+) -> Supervisor:
+    """The supervisor a mode names.
+
+    `read_text` reads a file by its name, `read_run` the events of a recorded run. The operator
+    is asked on `sink` and read from `source` (default: standard error and input). Raises
+    `RunError` when the mode cannot be had, `SpecError` with all that is wrong with a file.
+    """
+    name, _, argument = mode.strip().partition(":")
+    match name:
+        case "off":
+            _no_argument(mode, argument)
+            return FailClosed()
+        case "agent":
+            raise RunError(NO_MODEL)
+        case "operator":
+            _no_argument(mode, argument)
+            return _operator(source or sys.stdin, sink or sys.stderr, environ, aside)
+        case "scripted":
+            return _scripted(_needed(mode, argument, "scripted:FILE"), read_text)
+        case "replay":
+            events = _read(read_run, _needed(mode, argument, "replay:RUN"))
+            return Replay(pairs_from_events(events))
+        case "shadow":
+            inner = argument or "agent"
+            if inner.partition(":")[0] in ("off", "shadow"):
+                raise RunError(f"{mode!r}: nothing to watch; name a mode that answers")
+            watched = make_supervisor(
+                inner,
+                read_text=read_text,
+                read_run=read_run,
+                source=source,
+                sink=sink,
+                environ=environ,
+                aside=aside,
+            )
+            return Shadow(watched)
+    raise RunError(f"unknown mode of supervision {mode!r}: {suggestion(name, MODES)}")
+
+
+def _scripted(file: str, read_text: ReadText) -> Supervisor:
+    # Only who scripts pays for the YAML parser.
+    from nightwarden.runtime.supervisors.rulefile import read_rules  # noqa: PLC0415
+
+    return Scripted(read_rules(_read(read_text, file), file=file))
+
+
+def _operator(
+    source: TextIO | None, sink: TextIO | None, environ: Mapping[str, str], aside: Aside
+) -> Supervisor:
+    if source is None or sink is None or source.closed or sink.closed:
+        raise RunError("operator: there is no terminal to ask on; use scripted:FILE or replay:RUN")
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or ""
+    return Operator(source, sink, editor=editor, aside=aside)
+
+
+def _read(reader: Callable[[str], _T], name: str) -> _T:
+    try:
+        return reader(name)
+    except OSError as error:
+        raise RunError(f"cannot read {name!r}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise RunError(f"cannot read {name!r}: it is not UTF-8 text") from error
+
+
+def _needed(mode: str, argument: str, form: str) -> str:
+    if not argument:
+        raise RunError(f"{mode!r} names nothing to answer from; write {form}")
+    return argument
+
+
+def _no_argument(mode: str, argument: str) -> None:
+    if argument:
+        name = mode.partition(":")[0]
+        raise RunError(f"{mode!r}: {name} takes nothing after it; write just {name}")
