@@ -108,7 +108,8 @@ class Escalation(msgspec.Struct, frozen=True, kw_only=True):
     """One failed invocation, as a supervisor and the record see it: masked, cut, bounded.
 
     `allowed_actions` is computed by the kernel and enforced by it. `signature` is categorical
-    (`http:451`) or None, and then nothing sticks. `emitted` counts the frames a fan-out had
+    (`http:451`) or None, and then nothing sticks. `retry_refused` says why a retry is not offered,
+    where the row would allow one. `emitted` counts the frames a fan-out had
     sent before it failed. `caused_by` names earlier escalations its inputs derive from.
     """
 
@@ -131,6 +132,7 @@ class Escalation(msgspec.Struct, frozen=True, kw_only=True):
     cost_micro_usd: int = 0
     created_assets: int = 0
     retry_safe: bool = False
+    retry_refused: str = ""
     emitted: int = 0
     caused_by: tuple[EscalationId, ...] = ()
     at: str = ""

@@ -3,7 +3,8 @@
     n(r, p) = delivered + not_taken + lost + left + failed        at every exit
 
 An exit is an edge (collecting, reading, or broadcast into a longer scope), a node (fanning
-out, or without outgoing edges) or a stream slot without edges.
+out, or without outgoing edges) or a stream slot without edges. What is lost before it
+reaches a reader stays that loss, whether or not the reader has left.
 
 Read next: `graphs.py`.
 """
@@ -11,15 +12,14 @@ Read next: `graphs.py`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-
-from reference.words import Absent, Cause, Choices, Meaning, Settlement
 
 from nightwarden.lineage import Lineage, Scope
 from nightwarden.spec.catalog import SlotKind
 from nightwarden.spec.scopes import Analysis, analyse, edge_scope, slot_streams
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
+from reference.words import Absent, Cause, Choices, Meaning, Settlement, Value
 
 RUN = "run"
 
@@ -38,11 +38,12 @@ _AT_A_NODE = {
 
 @dataclass(slots=True)
 class Accounts:
-    """`exits`: root and exit → parent → counts; `charged`: the same → intervention → items."""
+    """`exits`: root and exit → parent → counts; `charged`: the same → intervention → items;
+    `lost`: root → item that is lost at some exit → what it is charged to."""
 
     exits: dict[tuple[str, Exit], dict[Lineage, Counter[str]]] = field(default_factory=dict)
     charged: dict[tuple[str, Exit], Counter[Cause]] = field(default_factory=dict)
-    lost: dict[str, set[Lineage]] = field(default_factory=lambda: defaultdict(set))
+    lost: dict[str, dict[Lineage, Cause]] = field(default_factory=lambda: defaultdict(dict))
 
 
 def edge_number(index: int) -> Exit:
@@ -88,14 +89,16 @@ def accounts(workflow: Workflow, meaning: Meaning) -> Accounts:
                 parents.setdefault(parent, Counter())[word] += 1
                 if word == "lost":
                     assert absent is not None
-                    result.lost[root].add(item)
-                    charged[charge(absent, place)] += 1
+                    cause = charge(absent.interventions, place)
+                    before = result.lost[root].get(item, cause)
+                    result.lost[root][item] = charge((before, cause), place)
+                    charged[cause] += 1
     return result
 
 
-def charge(absent: Absent, place: Mapping[str, int]) -> Cause:
+def charge(interventions: Iterable[Cause], place: Mapping[str, int]) -> Cause:
     """The first intervention on the way, in topological order."""
-    return min(absent.interventions, key=lambda c: (place[c.node], c.lineage))
+    return min(interventions, key=lambda c: (place[c.node], c.lineage))
 
 
 def unlawful_cuts(workflow: Workflow, meaning: Meaning, choices: Choices) -> list[str]:
@@ -154,13 +157,14 @@ def _at_exit(
 def _at_edge(
     workflow: Workflow, meaning: Meaning, edge: EdgeSpec, item: Lineage
 ) -> tuple[str, Absent | None]:
+    settled = meaning.slots[edge.source, edge.source_slot][item]
     reading = meaning.readings.get((edge.target, item[:-1], edge.target_slot)) if item else None
-    if reading is not None:
+    if reading is not None and isinstance(settled, Value):
         into = [e for e in workflow.edges_into(edge.target) if e.target_slot == edge.target_slot]
         place = (item[-1], next(k for k, e in enumerate(into) if e is edge))
         if reading.places.index(place) >= reading.passed:
             return reading.rest, reading.cause
-    return _own(meaning.slots[edge.source, edge.source_slot][item])
+    return _own(settled)
 
 
 def _own(settled: Settlement) -> tuple[str, Absent | None]:

@@ -6,8 +6,9 @@ No scheduler and no concurrency:
                          └───▶ run ──▶ values, frames ──▶ settled slots, a closing
                                 └────▶ broken ──verdict──▶ run again, or settled otherwise
 
-Two things hang on the order of events and come in as `Choices`: where a fan-out that
-nobody reads any more was cut short, and the order in which an arrival-order reader reads.
+Three things hang on the order of events and come in as `Choices`: where a fan-out that
+nobody reads any more was cut short, the order in which an arrival-order reader reads, and
+when a failed item cancelled a reader that had not got there yet.
 
 Read next: `accounts.py`.
 """
@@ -18,6 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from nightwarden.lineage import Lineage, Scope
+from nightwarden.spec.catalog import NodeType
+from nightwarden.spec.scopes import analyse
+from nightwarden.spec.workflow import INPUTS, Workflow
+from nightwarden.verdict import Action, EndStream, Retry, Skip, Substitute, Verdict, action_of
 from reference.joining import Arrivals, Inbox, Items, join
 from reference.words import (
     ABSENT,
@@ -43,13 +49,8 @@ from reference.words import (
     Value,
     begin,
     part,
+    union,
 )
-
-from nightwarden.lineage import Lineage, Scope
-from nightwarden.spec.catalog import NodeType
-from nightwarden.spec.scopes import analyse
-from nightwarden.spec.workflow import INPUTS, Workflow
-from nightwarden.verdict import Action, EndStream, Retry, Skip, Substitute, Verdict, action_of
 
 MAX_RETRY_DELAY_S = 300.0
 
@@ -103,8 +104,12 @@ class _Play:
 class _Cancelled(Exception):
     """A failed item has reached a running reader."""
 
-    def __init__(self, absent: Absent) -> None:
-        self.absent = absent
+
+def failure_of(streams: Mapping[str, Items]) -> Absent:
+    """The absence that a cancelled reader puts out: every failure in what it reads."""
+    failures = [f for items in streams.values() for f in items.failures()]
+    assert failures, "a reader was cancelled, but nothing failed"
+    return union(failures)
 
 
 class _Interpreter:
@@ -144,6 +149,8 @@ class _Interpreter:
         arrived = self.arrivals.at(node_id, lineage)
         streams = {n: i.value for n, i in arrived.items() if isinstance(i.value, Items)}
         joined = join(self.types[node_id], arrived)
+        if isinstance(joined, Inbox) and self.choices.cancels.get((node_id, lineage), 0) < 0:
+            joined = failure_of(streams)
         if isinstance(joined, Inbox):
             self.invoke(node_id, lineage, joined, streams)
         else:
@@ -161,8 +168,8 @@ class _Interpreter:
             play = _Play(At(node_id, lineage, attempt, inbox.inputs), streams, inbox.causes)
             try:
                 self.succeed(play, self.play(play), "succeeded")
-            except _Cancelled as cancelled:
-                self.lose(play, "cancelled", cancelled.absent)
+            except _Cancelled:
+                self.lose(play, "cancelled", failure_of(streams))
             except Broken as broken:
                 verdict = self.escalate(play, broken)
                 if isinstance(verdict, Retry):
@@ -172,12 +179,15 @@ class _Interpreter:
 
     def play(self, play: _Play) -> Mapping[str, object]:
         """Run node code to its end, or to where it was cut short."""
-        cut = self.choices.cuts.get((play.at.node, play.at.lineage))
+        here = (play.at.node, play.at.lineage)
+        cut, cancelled = self.choices.cuts.get(here), self.choices.cancels.get(here)
         running = begin(self.code[play.at.node], play.at)
         answer: object = None
         for steps in count():
             if cut is not None and steps == cut.steps:
                 return {}
+            if steps == cancelled:
+                raise _Cancelled
             try:
                 order = running.send(answer)
             except StopIteration as stop:
@@ -207,7 +217,7 @@ class _Interpreter:
 
     def survive(self, play: _Play, absent: Absent) -> None:
         if absent.kind is Kind.FAILED:
-            raise _Cancelled(absent)
+            raise _Cancelled
         play.causes |= absent.interventions
 
     def escalate(self, play: _Play, broken: Broken) -> Verdict | None:

@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nightwarden.lineage import Lineage, Scope
+from nightwarden.spec.catalog import InputSlot, Missing, NodeType, SlotKind
+from nightwarden.spec.scopes import edge_scope
+from nightwarden.spec.workflow import EdgeSpec, Workflow
 from reference.words import (
     ABSENT,
     DEFAULT,
@@ -27,11 +31,6 @@ from reference.words import (
     union,
 )
 
-from nightwarden.lineage import Lineage, Scope
-from nightwarden.spec.catalog import InputSlot, Missing, NodeType, SlotKind
-from nightwarden.spec.scopes import edge_scope
-from nightwarden.spec.workflow import EdgeSpec, Workflow
-
 Place = tuple[int, int]
 """Where an item stands in a slot: its index, and which of the slot's edges it comes over."""
 
@@ -44,6 +43,13 @@ class Items:
     closing: Closing
     passed: int = 0
     ended: bool = False
+
+    def failures(self) -> list[Absent]:
+        """What cancels a reader when it gets here."""
+        absents = [s for _, s in self.places if isinstance(s, Absent)]
+        if self.closing.cause is not None:
+            absents.append(self.closing.cause)
+        return [a for a in absents if a.kind is Kind.FAILED]
 
 
 @dataclass(slots=True)
@@ -170,15 +176,18 @@ class Arrivals:
         ended = [] if closing.cause is None else [closing.cause]
         if closing.never_opened:
             if accepts and ended[0].kind is Kind.LOST:
-                return Input(Listed(), full=full, causes=ended[0].interventions)
+                listed = Listed(losses=((-1, ended[0].causes),))
+                return Input(listed, full=full, causes=ended[0].interventions)
             return Input(absent=ended[0])
         places = self._places(edges, parent, closing)
         absents = [s for _, s in places if isinstance(s, Absent)] + ended
-        failed = [a for a in absents if a.kind is Kind.FAILED]
+        failed = Items(places, closing).failures()
         if failed:
             return Input(absent=union(failed))
         values = [(i, s) for (i, _), s in places if isinstance(s, Value)]
-        lost = [i for (i, _), s in places if isinstance(s, Absent) and s.kind is Kind.LOST]
+        lost = [
+            (i, s.causes) for (i, _), s in places if isinstance(s, Absent) and s.kind is Kind.LOST
+        ]
         listed = Listed(tuple(s.value for _, s in values), tuple(i for i, _ in values), tuple(lost))
         carried = [s.causes for _, s in values] + [a.interventions for a in absents]
         return Input(listed, full=full, causes=NONE.union(*carried))

@@ -117,11 +117,12 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a collecting slot is given. A lost item is named in `losses` once an edge."""
+    """What a collecting slot is given. `losses` name lost items and why, an edge each; the loss
+    of a whole fan-out has the index -1."""
 
     values: tuple[object, ...] = ()
     indices: tuple[int, ...] = ()
-    losses: tuple[int, ...] = ()
+    losses: tuple[tuple[int, Causes], ...] = ()
 
 
 # ── node code ────────────────────────────────────────────────────────────────────────────
@@ -178,7 +179,7 @@ def begin(code: Code, at: At) -> Running:
     """Node code as a generator, whether or not it yields."""
     made = code(at)
     if isinstance(made, GeneratorType):
-        return (yield from made)
+        made = yield from made
     assert isinstance(made, Mapping)
     return made
 
@@ -201,11 +202,13 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the design leaves to the order of events: where fan-outs were cut short, and the
-    order in which an arrival-order reader got its items (edge position included)."""
+    """What the design leaves to the order of events: where fan-outs were cut short, in which
+    order an arrival-order reader got its items, and after how many steps of its code a failed
+    item cancelled a reader (-1: before it had begun)."""
 
     cuts: Mapping[tuple[str, Lineage], Cut] = field(default_factory=dict)
     arrivals: Mapping[tuple[str, Lineage, str], tuple[int, ...]] = field(default_factory=dict)
+    cancels: Mapping[tuple[str, Lineage], int] = field(default_factory=dict)
 
 
 class Invocation(NamedTuple):

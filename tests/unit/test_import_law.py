@@ -1,4 +1,7 @@
-"""The import law of `.importlinter` holds, and a breach of it is seen (design: house.md §1)."""
+"""The import law of `.importlinter` holds, and a breach of it is seen (house.md §1).
+
+row: K2-PURE
+"""
 
 from __future__ import annotations
 

@@ -57,6 +57,7 @@ class NodeAccount(msgspec.Struct, frozen=True, kw_only=True):
     """Equation 4 and 5 of one node. `pruned_lost` are those pruned by a loss or failure."""
 
     node_id: str
+    depth: int
     due: int
     started: int
     attempts: int
@@ -143,6 +144,7 @@ def _node(state: State, node: Node) -> NodeAccount:
     )
     return NodeAccount(
         node_id=node.plan.id,
+        depth=node.plan.depth,
         due=due,
         started=node.started,
         attempts=node.started + node.retries_run,

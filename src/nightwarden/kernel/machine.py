@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from nightwarden.errors import KernelBug
 from nightwarden.kernel import escalating, reading
 from nightwarden.kernel.assembly import assemble
-from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN
+from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN, Cause, CauseSet
 from nightwarden.kernel.closing import close_group, free, take, unpark
 from nightwarden.kernel.effects import Conclude, Effect, Pause, Status, Widen
 from nightwarden.kernel.ledger import Report, make_report
@@ -102,7 +102,7 @@ class Machine:
             state.out = []
         return out
 
-    # -- what a run is asked about ------------------------------------------------------
+    # -- what a run is asked about --
 
     @property
     def trace(self) -> list[tuple[object, ...]] | None:
@@ -146,6 +146,22 @@ class Machine:
             item = item.parent
         return sums[::-1]
 
+    def losses(self, call: int, slot: str) -> Sequence[tuple[int, CauseSet]]:
+        """(index, causes) of the items a reader has missed so far."""
+        found = self._state.calls.get(call)
+        buffer = (found.buffers or {}).get(slot) if found is not None else None
+        if buffer is None:
+            return ()
+        return sorted((i // buffer.plan.edges, c) for i, c in buffer.losses.items())
+
+    def cause(self, number: int) -> Cause:
+        """One cause by its number."""
+        return self._state.causes[number]
+
+    def explain(self, causes: CauseSet) -> Sequence[Cause]:
+        """Causes in topological order."""
+        return self._state.causes.ordered(causes)
+
     def pending(self) -> list[str]:
         """What waits for something, in words; empty once a run has completed."""
         state = self._state
@@ -155,7 +171,7 @@ class Machine:
         waits += [f"{r.plan.name}: {len(r.open_groups)} open" for r in state.roots if r.open_groups]
         return waits
 
-    # -- stimuli -------------------------------------------------------------------------
+    # -- stimuli --
 
     def _started(self, stimulus: RunStarted) -> None:
         state = self._state

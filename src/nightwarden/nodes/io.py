@@ -16,7 +16,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
+
+from nightwarden.spec.types import name_type
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -138,6 +141,11 @@ class AssetRef:
     digest: str
     size_bytes: int
     media_type: str = "application/octet-stream"
+
+
+# What a workflow file calls `path` and `asset`; the layer below knows no files.
+name_type("path", Path)
+name_type("asset", AssetRef)
 
 
 def outputs(cls: C) -> C:

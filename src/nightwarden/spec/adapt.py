@@ -12,11 +12,21 @@ Read next: `checker.py`.
 
 from __future__ import annotations
 
-import collections.abc as abc
 import sys
 import typing
+from collections import abc
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,
+    Required,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from nightwarden.spec.types import is_record, is_typed_dict
 
@@ -81,12 +91,13 @@ def _by_instance(cls: Any) -> bool:
 def _instance_of(cls: type) -> Any:
     from pydantic import InstanceOf  # noqa: PLC0415  (loaded when used)
 
-    return InstanceOf[cls]  # type: ignore[valid-type]
+    made: Any = InstanceOf
+    return made[cls]
 
 
 def _modern_typed_dict(cls: Any, instances: bool, within: tuple[type, ...]) -> Any:
     """The same fields as a class pydantic can read: before 3.12 it refuses `typing.TypedDict`."""
-    from typing_extensions import NotRequired, Required, TypedDict  # noqa: PLC0415
+    from typing_extensions import TypedDict  # noqa: PLC0415  (loaded when used)
 
     if cls in within:
         return dict[str, Any]
@@ -97,8 +108,9 @@ def _modern_typed_dict(cls: Any, instances: bool, within: tuple[type, ...]) -> A
     for name, hint in hints.items():
         written = _rewrite(_without_required(hint), instances, (*within, cls))
         needed = name in cls.__required_keys__
-        fields[name] = Required[written] if needed else NotRequired[written]  # type: ignore[valid-type]
-    return TypedDict(cls.__name__, fields)  # type: ignore[operator]
+        fields[name] = Required[written] if needed else NotRequired[written]
+    made: Any = TypedDict
+    return made(cls.__name__, fields)
 
 
 def _without_required(hint: Any) -> Any:

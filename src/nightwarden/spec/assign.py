@@ -14,7 +14,7 @@ Read next: `checker.py`.
 
 from __future__ import annotations
 
-import collections.abc as abc
+from collections import abc
 from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import (
@@ -214,7 +214,7 @@ def _arguments(source: Any, target: Any, depth: int) -> bool | None:
         return None
     answer = _each(_assignable(g, w, depth + 1) for g, w in zip(given, wanted, strict=True))
     known = target_class in _PAIRS or target_class in _ITEMS
-    return answer if known or answer is True and given == wanted else None
+    return answer if known or (answer is True and given == wanted) else None
 
 
 def _item_type(source: Any) -> Any:
@@ -266,4 +266,3 @@ def _fits_typed_dict(source: Any, target: type, depth: int) -> bool | None:
         return False
     answers = [_assignable(has[k], t, depth + 1) for k, t in wants.items() if k in has]
     return _each([*answers, True if required <= promised else None])
-

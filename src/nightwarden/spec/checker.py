@@ -113,7 +113,7 @@ class Checker:
 
         Raises `Misfit`.
         """
-        if self.anything or type(value) in self._exact and self._exact <= _UNCHANGED:
+        if self.anything or (type(value) in self._exact and self._exact <= _UNCHANGED):
             return value
         if self._building is None:
             return self._unchanged(value)

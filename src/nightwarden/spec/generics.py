@@ -55,9 +55,7 @@ def input_types(workflow: Workflow) -> dict[str, Any]:
     return found
 
 
-def source_type(
-    edge: EdgeSpec, types: Mapping[str, NodeType], inputs: Mapping[str, Any]
-) -> Any:
+def source_type(edge: EdgeSpec, types: Mapping[str, NodeType], inputs: Mapping[str, Any]) -> Any:
     """The type of what an edge carries; `Any` where its source is not known."""
     if edge.source == INPUTS:
         return inputs.get(edge.source_slot, Any)
@@ -68,9 +66,7 @@ def source_type(
     return Any if found is None else found.type
 
 
-def _sources_first(
-    ids: Iterable[str], incoming: Mapping[str, Sequence[EdgeSpec]]
-) -> Sequence[str]:
+def _sources_first(ids: Iterable[str], incoming: Mapping[str, Sequence[EdgeSpec]]) -> Sequence[str]:
     """Every id after its sources, as far as there is such an order: circles are cut open."""
     order: dict[str, None] = {}
     entered: set[str] = set()

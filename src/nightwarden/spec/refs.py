@@ -134,7 +134,8 @@ def parse(text: str) -> Reference | SecretRef:
     fans, closes = marks.count("[*]"), marks.count("[]")
     if source == SECRETS:
         if not slot or marks:
-            raise BadReference(f"{text} names no secret", "write $secrets.NAME and nothing after it")
+            remedy = "write $secrets.NAME and nothing after it"
+            raise BadReference(f"{text} names no secret", remedy)
         return SecretRef(slot)
     if source == INPUTS and not slot:
         raise BadReference(f"{text} names no input", "write $inputs.NAME")

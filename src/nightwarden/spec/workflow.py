@@ -50,7 +50,10 @@ class SecretRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:
-    """A node as drawn. `properties` are validated values of unwired slots, `SecretRef`s too."""
+    """A node as drawn. `properties` are validated values of unwired slots, `SecretRef`s too.
+
+    `lines` are those of its slots, where they are known.
+    """
 
     id: str
     type: str
@@ -60,6 +63,11 @@ class NodeSpec:
     controls: tuple[str, ...] = ()
     ui: Mapping[str, object] | None = None
     line: int | None = None
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def line_of(self, slot: str) -> int | None:
+        """The line of a slot, or of the node where the slot has none."""
+        return self.lines.get(slot, self.line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +184,18 @@ def json_value(value: object) -> object:
         return "$" + value if value.startswith("$") else value
     if isinstance(value, Mapping):
         return {str(k): json_value(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list) or type(value) is tuple:
         return [json_value(v) for v in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return str(value)
+    return json_value(_plain(value))
+
+
+def _plain(value: object) -> object:
+    """Plain data for a value of another type: a path as text, a dataclass as its fields."""
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415  (loaded when used)
+
+    return to_jsonable_python(value, fallback=str)
 
 
 def _without_empty(form: dict[str, object]) -> dict[str, object]:

@@ -49,7 +49,7 @@ def decode(data: bytes, *, declared: str | None = None) -> Decoded:
     for mark, name in BOMS:
         if data.startswith(mark):
             return Decoded(data.decode(name, "replace"), name.removesuffix("-sig"))
-    from_transport = known_encoding(declared)
+    from_transport = _claim(declared)
     if from_transport is not None and (text := _strictly(data, from_transport)) is not None:
         return Decoded(text, from_transport)
     if (text := _strictly(data, "utf-8")) is not None:
@@ -68,13 +68,13 @@ def document_encoding(data: bytes) -> str | None:
     found = _DECLARED.search(data, 0, _HEAD_BYTES)
     if found is None:
         return None
-    return known_encoding((found.group(1) or found.group(2)).decode("ascii", "replace"))
+    return _claim((found.group(1) or found.group(2)).decode("ascii", "replace"))
 
 
 def known_encoding(name: str | None) -> str | None:
     """The codec's own name for a declared text encoding; None for what Python cannot decode.
 
-    As browsers do, `ascii` and `latin-1` are read as Windows-1252, which contains both.
+    As browsers do, `latin-1` is read as Windows-1252, which contains it.
     """
     if not name:
         return None
@@ -83,12 +83,18 @@ def known_encoding(name: str | None) -> str | None:
         "".encode(found.name)  # refuses codecs that are no text encodings, such as `hex`
     except (LookupError, ValueError):
         return None
-    return FALLBACK if found.name in ("ascii", "iso8859-1") else found.name
+    return FALLBACK if found.name == "iso8859-1" else found.name
 
 
 def looks_binary(data: bytes) -> bool:
     """Whether the first kilobytes hold zero bytes as no text does. UTF-16 needs its mark."""
     return b"\0" in data[:4096] and not any(data.startswith(mark) for mark, _ in BOMS)
+
+
+def _claim(name: str | None) -> str | None:
+    """A declared encoding that says something: `ascii` does not, all others contain it."""
+    found = known_encoding(name)
+    return None if found == "ascii" else found
 
 
 def _strictly(data: bytes, encoding: str) -> str | None:

@@ -41,8 +41,7 @@ class FetchError(NodeError):
 
     def explain(self, reason: str) -> None:
         """Add why it was not tried again."""
-        if reason:
-            self.args = (f"{self._message} ({reason})",)
+        self.args = (f"{self._message} ({reason})",)
 
 
 class FetchTimeoutError(FetchError, TimeoutError):

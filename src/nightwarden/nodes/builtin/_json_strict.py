@@ -51,8 +51,8 @@ def load(text: str) -> tuple[object, Refusal | None]:
         return None, _diagnosis(source, error)
     except RecursionError:
         return None, Refusal("json-depth", "the value is nested too deeply")
-    except ValueError as error:  # an integer of thousands of digits
-        return None, Refusal("json-number", str(error))
+    except ValueError:  # the interpreter limits how long an integer may be
+        return None, Refusal("json-number", "an integer with thousands of digits")
     return (None, _inner(value)) if _inner(value) else (value, None)
 
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple
 
 from nightwarden.errors import NodeError
+from nightwarden.nodes.builtin._page import Page
 from nightwarden.nodes.builtin.html import plain_text, urljoin_or_none
-from nightwarden.nodes.builtin.http import Page
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.define import node
 from nightwarden.nodes.io import ABSENT, Absent, outputs

@@ -14,7 +14,6 @@ from nightwarden.errors import RecoverableError
 from nightwarden.nodes.define import define, node, register
 from nightwarden.nodes.io import ABSENT, Absent, Collect, Many, outputs
 
-
 T = TypeVar("T")
 """Bound when a workflow is loaded, to the type of what is wired in."""
 

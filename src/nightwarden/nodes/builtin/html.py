@@ -20,8 +20,8 @@ from urllib.parse import urljoin
 from pydantic import Field
 
 from nightwarden.errors import NodeError, RecoverableError
+from nightwarden.nodes.builtin._page import Page
 from nightwarden.nodes.builtin._page_text import strip, text_of
-from nightwarden.nodes.builtin.http import Page
 from nightwarden.nodes.define import node
 
 if TYPE_CHECKING:

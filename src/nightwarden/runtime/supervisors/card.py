@@ -19,7 +19,7 @@ _EFFECTS: Final[Mapping[Action, str]] = {
     Action.SUBSTITUTE: "go on with a value you give",
     Action.SKIP: "give it up; the report names it",
     Action.END_STREAM: "skip the rest of this step",
-    Action.FAIL: "end the run; it can be resumed",
+    Action.FAIL: "end the run here",
 }
 
 

@@ -70,8 +70,7 @@ def make_supervisor(
         case "scripted":
             return _scripted(_needed(mode, argument, "scripted:FILE"), read_text)
         case "replay":
-            events = _read(read_run, _needed(mode, argument, "replay:RUN"))
-            return Replay(pairs_from_events(events))
+            return _replay(_needed(mode, argument, "replay:RUN"), read_run)
         case "shadow":
             inner = argument or "agent"
             if inner.partition(":")[0] in ("off", "shadow"):
@@ -96,6 +95,11 @@ def _scripted(file: str, read_text: ReadText) -> Supervisor:
     return Scripted(read_rules(_read(read_text, file), file=file))
 
 
+def _replay(run: str, read_run: ReadRun) -> Supervisor:
+    # What a record holds may only be read, and found broken, while it is gone through.
+    return Replay(_read(lambda name: pairs_from_events(read_run(name)), run))
+
+
 def _operator(
     source: TextIO | None, sink: TextIO | None, environ: Mapping[str, str], aside: Aside
 ) -> Supervisor:
@@ -112,6 +116,8 @@ def _read(reader: Callable[[str], _T], name: str) -> _T:
         raise RunError(f"cannot read {name!r}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise RunError(f"cannot read {name!r}: it is not UTF-8 text") from error
+    except ValueError as error:
+        raise RunError(f"cannot read {name!r}: {error}") from error
 
 
 def _needed(mode: str, argument: str, form: str) -> str:

@@ -135,12 +135,16 @@ async def _run(words: Sequence[str], terminal: Terminal) -> int:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    process.terminate()
-    try:
-        await asyncio.wait_for(process.wait(), _EDITOR_GRACE_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), _EDITOR_GRACE_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        finally:
+            if process.returncode is None:  # cancelled once more
+                process.kill()
 
 
 @contextlib.contextmanager

@@ -72,8 +72,9 @@ def pairs_from_events(events: Iterable[Mapping[str, object]]) -> tuple[Pair, ...
             pending[escalation.id] = escalation
         elif event.get("type") == "supervisor_decision":
             decision = _read(event, "decision", Decision)
-            if decision.escalation_id in pending:
-                pairs.append((pending[decision.escalation_id], decision))
+            answered = decision.escalation_id or str(event.get("escalation_id", ""))
+            if answered in pending:
+                pairs.append((pending[answered], decision))
     return tuple(pairs)
 
 

@@ -44,7 +44,7 @@ class _Reader(YamlReader):
         root = self.compose(text)
         rules = [self._rule(node) for node in self._entries(root)]
         if self.problems:
-            raise SpecError(self.problems)
+            raise SpecError(sorted(self.problems, key=lambda problem: problem.line or 0))
         return tuple(rule for rule in rules if rule is not None)
 
     def _entries(self, root: Node | None) -> Iterable[Node]:

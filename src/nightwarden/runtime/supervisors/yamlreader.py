@@ -61,6 +61,8 @@ class YamlReader:
             elif key in parts:
                 self.problem(f"{key!r} is given twice", "key", node=key_node)
             else:
+                if value.value == "":  # nothing written: it would stand where the next thing does
+                    value.start_mark = key_node.start_mark
                 parts[key] = value
         return parts
 

@@ -1,0 +1,27 @@
+"""What every event has: format version, sequence number, time, and what it is about.
+
+`seq` counts from 1 without gaps and is given by the run's one writer, together with `at`
+(UTC, milliseconds). Readers tolerate unknown types and fields; old versions load for ever.
+
+Read next: `run.py`, `invocation.py`, `supervision.py`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from nightwarden.lineage import Lineage
+
+FORMAT = 1
+
+
+class Event(msgspec.Struct, kw_only=True, tag_field="type"):
+    """One published fact. `lineage` is 0-based; empty fields do not apply."""
+
+    v: int = FORMAT
+    seq: int = 0
+    at: str = ""
+    node_id: str = ""
+    lineage: Lineage = ()
+    attempt: int = 0
+    caused_by: tuple[str, ...] = ()

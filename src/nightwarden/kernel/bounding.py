@@ -1,0 +1,230 @@
+"""Cutting a value down to a record of known size: mask first, cut after.
+
+    value ──▶ tree of masked texts, bounded in nodes, depth and characters ──▶ JSON-safe result
+
+The tree keeps more than the record may hold; the result is drawn from it under tighter and
+tighter caps until it fits. Each cut says how much was left out. Cycles, bytes, odd objects and
+huge keys are bounded like anything else; nothing here raises on account of a value.
+
+Read next: `redaction.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from nightwarden.kernel.anatomy import Atom, AtomValue, Items, Pairs, Text, anatomy_of, key_text
+from nightwarden.kernel.marks import FIELD, cut_of
+from nightwarden.kernel.sensitive import hidden_pair, is_sensitive, telling_pair, worth_hiding
+
+Json = AtomValue | str | list["Json"] | dict[str, "Json"]
+Mask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a value a record keeps: `supervision.md` §4. A container at `depth` is cut."""
+
+    string_chars: int = 2_000
+    elements: int = 100
+    depth: int = 6
+    record_bytes: int = 16_000
+    key_chars: int = 200
+
+
+DEFAULT: Final = Limits()
+
+_MOST_NODES: Final = 5_000
+_WINDOW_CHARS: Final = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    kept: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    kept: list[_Node]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    kept: list[tuple[str, _Node]]
+    total: int
+
+
+_Node = AtomValue | _Text | _Items | _Pairs | str
+
+
+def bounded(value: object, mask: Mask, limits: Limits = DEFAULT, *, longest: int = 0) -> Json:
+    """`value` masked and cut. `longest`: the longest secret, in characters."""
+    tree = _Builder(mask, limits, window=_WINDOW_CHARS + 64 * longest).node(value, 0)
+    for chars, elements in _tighter(limits):
+        result = _draw(tree, chars, elements, min(limits.key_chars, chars))
+        size = _size(result)
+        if size <= limits.record_bytes:
+            return result
+    return cut_of(size, "bytes")
+
+
+def _tighter(limits: Limits) -> Iterable[tuple[int, int]]:
+    chars, elements = limits.string_chars, limits.elements
+    while chars >= 16:
+        yield chars, elements
+        chars, elements = chars // 2, max(1, elements * 2 // 3)
+
+
+def _size(result: Json) -> int:
+    # With escapes: the record fits also where it is written in ASCII.
+    return len(json.dumps(result))
+
+
+class _Builder:
+    """Masks what is worth keeping; stops looking when there is more than any record holds."""
+
+    def __init__(self, mask: Mask, limits: Limits, *, window: int) -> None:
+        self._mask = mask
+        self._limits = limits
+        self._window = window
+        self._nodes_left = _MOST_NODES
+        self._chars_left = 8 * limits.record_bytes
+        self._path: list[object] = []
+
+    def node(self, value: object, depth: int) -> _Node:
+        self._nodes_left -= 1
+        anatomy = anatomy_of(value)
+        if isinstance(anatomy, Atom):
+            return self._atom(anatomy.value)
+        if isinstance(anatomy, Text):
+            return self._text(anatomy)
+        if any(value is outer for outer in self._path):
+            return cut_of(1, "cycle")
+        if depth >= self._limits.depth:
+            return cut_of(anatomy.count, "values, too deep") if anatomy.count else _empty(anatomy)
+        self._path.append(value)
+        node = self._container(anatomy, depth)
+        self._path.pop()
+        return node
+
+    def _atom(self, value: AtomValue) -> _Node:
+        if value is None or isinstance(value, bool):
+            return value
+        shown = str(value)
+        masked = self._mask(shown)
+        return value if masked == shown else masked
+
+    def _text(self, anatomy: Text) -> _Text:
+        text, limit = anatomy.text, self._limits.string_chars
+        if self._chars_left <= 0:
+            return _Text("", len(text))
+        masked, total = self._masked_start(text)
+        if anatomy.note:
+            head = f"<{anatomy.note}> "
+            masked, total = head + masked, len(head) + total
+        self._chars_left -= min(total, limit)
+        return _Text(masked[:limit], total)
+
+    def _masked_start(self, text: str) -> tuple[str, int]:
+        """The masked text and its length; of a huge text only a window is read.
+
+        A secret that straddles the window's end stands behind what is kept, else all is masked.
+        """
+        if len(text) > self._window:
+            masked = self._mask(text[: self._window])
+            if len(masked) - self._window // 2 >= self._limits.string_chars:
+                return masked, len(text)
+        masked = self._mask(text)
+        return masked, len(masked)
+
+    def _container(self, anatomy: Items | Pairs, depth: int) -> _Node:
+        most = max(0, min(self._limits.elements, self._nodes_left))
+        try:
+            if isinstance(anatomy, Pairs):
+                return _Pairs(self._pairs(anatomy, most, depth), anatomy.count)
+            return _Items(self._items(anatomy, most, depth), anatomy.count)
+        except BaseException:
+            # An iterator of the author's may raise anything.
+            return cut_of(anatomy.count, "values, unreadable")
+
+    def _pairs(self, anatomy: Pairs, most: int, depth: int) -> list[tuple[str, _Node]]:
+        pairs: list[tuple[str, _Node]] = []
+        named = telling_pair(anatomy)
+        for key, value in islice(anatomy.pairs, most):
+            hide = key in ("value", "Value") if named else is_sensitive(key)
+            node = FIELD if hide and worth_hiding(value) else self.node(value, depth + 1)
+            pairs.append((self._key(key), node))
+        return pairs
+
+    def _key(self, key: object) -> str:
+        text = key_text(key)
+        if self._chars_left <= 0:
+            return cut_of(len(text), "chars")
+        masked = self._masked_start(text)[0]
+        self._chars_left -= min(len(masked), self._limits.key_chars)
+        return masked
+
+    def _items(self, anatomy: Items, most: int, depth: int) -> list[_Node]:
+        items: list[_Node] = []
+        for value in islice(anatomy.items, most):
+            hidden = hidden_pair(value)
+            if hidden is None:
+                items.append(self.node(value, depth + 1))
+            else:
+                items.append(_Items([self.node(hidden, depth + 2), FIELD], 2))
+        return items
+
+
+def _empty(anatomy: Items | Pairs) -> _Node:
+    return _Pairs([], 0) if isinstance(anatomy, Pairs) else _Items([], 0)
+
+
+def _draw(node: _Node, chars: int, elements: int, key_chars: int) -> Json:
+    """The tree as JSON has it, under the given caps."""
+    if isinstance(node, _Text):
+        return _cut(node.kept, node.total, chars)
+    if isinstance(node, _Items):
+        items = [_draw(item, chars, elements, key_chars) for item in node.kept[:elements]]
+        left = node.total - len(items)
+        return [*items, cut_of(left, "items")] if left > 0 else items
+    if isinstance(node, _Pairs):
+        result: dict[str, Json] = {}
+        for key, value in node.kept[:elements]:
+            result[_free(_cut(key, len(key), key_chars), result)] = _draw(
+                value, chars, elements, key_chars
+            )
+        left = node.total - len(result)
+        if left > 0:
+            result[cut_of(left, "fields")] = None
+        return result
+    return node
+
+
+def _cut(kept: str, total: int, chars: int) -> str:
+    """The text, with its mark at most `chars` long."""
+    if total <= chars and len(kept) == total:
+        return _sound(kept)
+    mark = cut_of(total, "chars")
+    start = kept[: max(0, chars - len(mark))]
+    return _sound(start) + cut_of(total - len(start), "chars")
+
+
+def _sound(text: str) -> str:
+    """Half surrogates cannot be written; they show as escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _free(key: str, taken: dict[str, Json]) -> str:
+    """Two keys may look alike once masked; neither may hide the other."""
+    if key not in taken:
+        return key
+    number = 2
+    while f"{key} #{number}" in taken:
+        number += 1
+    return f"{key} #{number}"

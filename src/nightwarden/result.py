@@ -1,0 +1,238 @@
+"""What a run came to: status, outputs, interventions, ledger, costs.
+
+`RunResult` is what the library returns and what `--json` prints; `to_json` is versioned. The
+*headline* is the one line people read: what is missing first, then how much was kept.
+
+Read next: `session.py`, `report.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from nightwarden.kernel.causes import Cause, Kind
+from nightwarden.kernel.closing import CATEGORY
+from nightwarden.kernel.ledger import Report, RootAccount
+from nightwarden.kernel.state import Capture, Gathered, Missing
+from nightwarden.lineage import show
+from nightwarden.nodes.io import Collect, Loss
+from nightwarden.runtime.deciding import Intervention
+from nightwarden.runtime.failing import describe_frame
+from nightwarden.verdict import Action, DecidedBy, action_of
+
+FORMAT: Final = 1
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished run. Money in micro-dollars, times in seconds.
+
+    `outputs` has an entry for every unconnected slot: its value; for per-item slots a
+    `Collect` with `.indices` and `.losses`; or `{"absent": kind, "causes": […]}`. `ledger` is
+    plain data, see `docs/reference/ledger.md`. `rejected` counts unusable input records by node.
+    """
+
+    run_id: str
+    status: str
+    supervised: bool
+    reason: str
+    outputs: Mapping[str, Any]
+    interventions: tuple[Intervention, ...]
+    ledger: Mapping[str, Any]
+    costs: Mapping[str, Any]
+    rejected: Mapping[str, int]
+    duration_s: float
+    headline: str
+    record: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run completed, supervised or not."""
+        return self.status == "completed"
+
+    def to_json(self, outputs: Mapping[str, object] | None = None) -> dict[str, object]:
+        """Plain data for `--json`, with `outputs` masked by the caller."""
+        form = msgspec.to_builtins(self, enc_hook=str)
+        assert isinstance(form, dict)
+        form["outputs"] = dict(outputs) if outputs is not None else form["outputs"]
+        return {"version": FORMAT, **form}
+
+
+def fold_outputs(
+    captures: Sequence[Capture],
+    names: Mapping[tuple[str, str], str],
+    nodes: Sequence[str],
+    explain: Callable[[Sequence[int]], Sequence[str]],
+) -> dict[str, Any]:
+    """The run's outputs by name. `names` maps (node, slot) to what the caller will look for."""
+    found: dict[str, Any] = {}
+    for capture in captures:
+        name = names[nodes[capture.plan.source], capture.plan.source_slot]
+        if capture.plan.depth == 0:
+            found[name] = _single(capture, explain)
+        else:
+            found[name] = _per_item(capture, explain)
+    return found
+
+
+def _single(capture: Capture, explain: Callable[[Sequence[int]], Sequence[str]]) -> Any:
+    if capture.values:
+        return _plain(capture.values[0], explain)
+    if capture.absents:
+        absent = capture.absents[0][1]
+        return {"absent": CATEGORY[absent.kind], "causes": list(explain(sorted(absent.causes)))}
+    return {"absent": "failed", "causes": ["the run ended before this was reached"]}
+
+
+def _per_item(capture: Capture, explain: Callable[[Sequence[int]], Sequence[str]]) -> Any:
+    order = sorted(range(len(capture.values)), key=capture.lineages.__getitem__)
+    flat = capture.plan.depth == 1
+    indices: list[Any] = [capture.lineages[i][0] if flat else capture.lineages[i] for i in order]
+    losses = [
+        Loss(lineage[-1], "; ".join(explain(sorted(absent.causes))))
+        for lineage, absent in sorted(capture.absents, key=lambda pair: pair[0])
+        if absent.kind is not Kind.NOT_TAKEN
+    ]
+    values = [_plain(capture.values[i], explain) for i in order]
+    return Collect(values, indices, losses)
+
+
+def _plain(value: object, explain: Callable[[Sequence[int]], Sequence[str]]) -> Any:
+    if isinstance(value, Gathered):
+        losses = [Loss(i, "; ".join(explain(sorted(c)))) for i, c in value.losses]
+        return Collect(value.values, value.indices, losses)
+    return value
+
+
+def fold_ledger(
+    report: Report,
+    cause: Callable[[int], Cause],
+    interventions: Mapping[int, Intervention],
+    mask: Callable[[str], str],
+) -> dict[str, Any]:
+    """The ledger as plain data: roots with their missing items by name, and node counts."""
+
+    def missing(root: RootAccount) -> list[dict[str, object]]:
+        return [_missing(m, cause(m.cause), interventions, mask) for m in root.missing]
+
+    return {
+        "roots": [
+            {
+                "node": root.node_id,
+                "depth": root.depth,
+                "items": root.items,
+                "kept": root.kept,
+                "filtered": root.filtered,
+                "missing": missing(root),
+                "exits": [msgspec.to_builtins(e) for e in root.exits],
+                "marks": dict(root.marks),
+            }
+            for root in report.roots
+        ],
+        "run": {
+            "missing": missing(report.run),
+            "exits": [msgspec.to_builtins(e) for e in report.run.exits],
+        },
+        "nodes": [msgspec.to_builtins(node) for node in report.nodes],
+    }
+
+
+def _missing(
+    missing: Missing,
+    cause: Cause,
+    interventions: Mapping[int, Intervention],
+    mask: Callable[[str], str],
+) -> dict[str, object]:
+    found = interventions.get(cause.escalation)
+    return {
+        "item": show(missing.lineage),
+        "lineage": list(missing.lineage),
+        "label": mask(describe_frame(missing.label)),
+        "kind": CATEGORY[cause.kind],
+        "node": cause.node_id,
+        "at": show(cause.lineage),
+        "escalation": f"e{cause.escalation}" if cause.escalation else "",
+        "reason": reason_of(found) if found is not None else "",
+    }
+
+
+def reason_of(found: Intervention) -> str:
+    """Why an intervention was made: the decision's words, else the error's."""
+    decision = found.decision
+    if decision is not None and decision.rationale:
+        return decision.rationale
+    return found.escalation.detail
+
+
+def headline(
+    status: str,
+    reason: str,
+    report: Report,
+    interventions: Sequence[Intervention],
+    *,
+    supervisor_cost_micro_usd: int,
+    rejected: int,
+) -> str:
+    """The closing line without its dashes."""
+    supervised = bool(interventions) and status == "completed"
+    parts = [*_absent_nodes(report, interventions)]
+    parts += [_kept(root) for root in _outer_first(report)]
+    parts += _ended_early(report)
+    asked = sum(
+        1 for i in interventions if i.decision and i.decision.decided_by is not DecidedBy.STICKY
+    )
+    if asked:
+        parts.append(f"{asked} {'decision' if asked == 1 else 'decisions'}")
+    repaired = sum(1 for i in interventions if _action(i) is Action.SUBSTITUTE)
+    if repaired:
+        parts.append(f"{repaired} repaired")
+    if rejected:
+        parts.append(f"{rejected} {'record' if rejected == 1 else 'records'} rejected")
+    if supervisor_cost_micro_usd:
+        parts.append(f"+${supervisor_cost_micro_usd / 1_000_000:.2f} supervisor cost")
+    head = status + (" (supervised)" if supervised else "")
+    if status != "completed" and reason:
+        parts.insert(0, reason)
+    return f"{head}: {', '.join(parts)}" if parts else head
+
+
+def _outer_first(report: Report) -> list[RootAccount]:
+    return [r for r in sorted(report.roots, key=lambda r: r.depth) if r.items or r.depth == 1]
+
+
+def _kept(root: RootAccount) -> str:
+    unit = f"{root.kept}/{root.items} items"
+    name = "" if root.depth == 1 else f" of {root.node_id}"
+    skipped = sum(1 for _ in root.missing)
+    parts = [unit + name]
+    if skipped:
+        parts.append(f"{skipped} skipped")
+    if root.filtered:
+        parts.append(f"{root.filtered} filtered out")
+    return ", ".join(parts)
+
+
+def _ended_early(report: Report) -> list[str]:
+    return [
+        f"{root.node_id} ended early: kept {root.items} of unknown"
+        for root in report.roots
+        if root.marks.get("early")
+    ]
+
+
+def _absent_nodes(report: Report, interventions: Sequence[Intervention]) -> list[str]:
+    """Every node of the run's own scope that did not run because something was lost."""
+    found = []
+    for node in report.nodes:
+        if node.depth == 0 and (node.skipped or node.pruned_lost):
+            by = next((i for i in interventions if i.escalation.node_id == node.node_id), None)
+            why = f": {reason_of(by)}" if by is not None else ": nothing reached it"
+            verb = "skipped" if node.skipped else "did not run"
+            found.append(f"{node.node_id} {verb}{why}")
+    return found
+
+
+def _action(intervention: Intervention) -> Action | None:
+    return None if intervention.decision is None else action_of(intervention.decision.verdict)

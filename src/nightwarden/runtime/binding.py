@@ -1,0 +1,309 @@
+"""How one node's code is called: inputs become arguments, what it returns becomes slots.
+
+All that can be decided once is decided when a run is opened: which inputs need a copy, which
+need a check on arrival (their edge could not be checked statically), how the result is taken
+apart. What is left for each invocation is little.
+
+Read next: `driver.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nightwarden.errors import NodeError, RecoverableError
+from nightwarden.kernel.causes import NOT_TAKEN, Absent
+from nightwarden.kernel.effects import USE_DEFAULT
+from nightwarden.kernel.plan import NodePlan, OutPlan, Plan, SlotPlan
+from nightwarden.kernel.state import Gathered
+from nightwarden.nodes.define import NodeDef
+from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
+from nightwarden.runtime.copying import NotCopiable, private
+from nightwarden.spec.assign import assignable
+from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.checker import Checker
+from nightwarden.spec.generics import input_types, source_type
+from nightwarden.spec.workflow import SecretRef
+
+Explain = Callable[[object], str]
+"""Turns a set of causes into words."""
+
+
+class BadInput(NodeError):
+    """A value that arrived does not fit its slot; skip or stop is all that can be done."""
+
+
+@dataclass(slots=True)
+class Arguments:
+    """What an invocation is called with. `copied` False: an input could not be kept for a retry."""
+
+    values: dict[str, Any]
+    copied: bool = True
+    absent_cause: str = ""
+
+
+class Binding:
+    """One node's way from inputs to a call, and from a result to slots."""
+
+    def __init__(self, plan: Plan, node: NodePlan, definition: NodeDef, explain: Explain) -> None:
+        self.node = node
+        self.definition = definition
+        self._explain = explain
+        wired = {slot.name for slot in node.slots}
+        given = {k: v for k, v in node.spec.properties.items() if k not in wired}
+        self._fixed = {k: v for k, v in given.items() if not _mentions_secret(v)}
+        self._secret = {k: v for k, v in given.items() if _mentions_secret(v)}
+        self._fallbacks = {k: v for k, v in node.spec.properties.items() if k in wired}
+        copies = _copied_slots(plan, node)
+        self._slots = tuple(
+            _Slot(slot, copies[slot.name], _arrival_check(plan, node, slot)) for slot in node.slots
+        )
+        self._names = tuple(slot.name for slot in node.slots)
+        self._direct = not self._secret and all(s.direct for s in self._slots)
+        self._single = (
+            len(self._names) == 1 and self._direct and not self._fixed and self._names[0]
+        ) or ""
+        self._outs = node.ends if node.type.fans_out else node.outs
+        self._checks = {name: Checker(slot.type) for name, slot in node.type.outputs.items()}
+        self._whole = (
+            self._checks["output"]
+            if list(node.type.outputs) == ["output"]
+            and len(self._outs) == 1
+            and self._outs[0].name == "output"
+            and not node.type.fans_out
+            else None
+        )
+
+    # -- inputs --
+
+    def arguments(self, inputs: Sequence[object], secret: Callable[[str], str]) -> Arguments:
+        """The keyword arguments of a call. Raises `BadInput` for a value that does not fit."""
+        if self._single:
+            return Arguments({self._single: inputs[0]})
+        if self._direct:
+            return Arguments({**self._fixed, **dict(zip(self._names, inputs, strict=True))})
+        found = Arguments(dict(self._fixed))
+        for name, value in self._secret.items():
+            found.values[name] = _resolved(value, secret)
+        for slot, value in zip(self._slots, inputs, strict=True):
+            self._take(slot, value, found)
+        return found
+
+    def _take(self, slot: _Slot, value: object, found: Arguments) -> None:
+        name = slot.plan.name
+        if value is USE_DEFAULT:
+            if name in self._fallbacks:
+                found.values[name] = self._fallbacks[name]
+            return
+        if type(value) is Absent:
+            found.values[name] = ABSENT
+            found.absent_cause = self._explain(value.causes)
+            return
+        if slot.plan.kind is SlotKind.STREAM:
+            return
+        if slot.copy:
+            value = _copy(value, found)
+        if type(value) is Gathered:
+            losses = tuple(Loss(i, self._explain(causes)) for i, causes in value.losses)
+            value = Collect(value.values, value.indices, losses)
+        elif slot.plan.kind is SlotKind.MANY:
+            value = Many(value)  # type: ignore[call-overload]
+        if slot.check is not None:
+            self._check(slot, value)
+        found.values[name] = value
+
+    def _check(self, slot: _Slot, value: object) -> None:
+        assert slot.check is not None
+        many = slot.plan.kind in (SlotKind.MANY, SlotKind.COLLECT)
+        for part in value if many else (value,):  # type: ignore[attr-defined]
+            if not slot.check.fits(part):
+                problem = slot.check.problems(part)[0]
+                raise BadInput(f"input {slot.plan.name}: {problem}", code="bad-input")
+
+    # -- results --
+
+    def results(self, value: object) -> tuple[object, ...]:
+        """What a plain call returned, in the order of `NodePlan.outs`.
+
+        Raises `RecoverableError` for a value that is not of its declared type.
+        """
+        whole = self._whole
+        if whole is not None:
+            if value is ABSENT:
+                return self._absent("output")
+            if not whole.fits(value):
+                self._misfit("output", value, whole)
+            return (value,)
+        return self._apart(value, self._outs)
+
+    def frame(self, value: object) -> tuple[object, ...]:
+        """What a fan-out yielded, in the order of `NodePlan.outs`."""
+        return self._apart(value, self.node.outs)
+
+    def once(self, value: object) -> dict[str, object]:
+        """The slots of a frame that have one value for the whole fan-out, where it sets them."""
+        if not self.node.ends:
+            return {}
+        found = {}
+        for out in self.node.ends:
+            part = self._part(value, out.base)
+            if part is not ABSENT:
+                found[out.base] = part
+        return found
+
+    def ends(self, once: Mapping[str, object]) -> tuple[object, ...]:
+        """The once-only slots at the end of a fan-out, in the order of `NodePlan.ends`."""
+        return tuple(
+            NOT_TAKEN if out.base not in once else _project(out, once[out.base])
+            for out in self.node.ends
+        )
+
+    def repaired(self, outputs: Mapping[str, object]) -> tuple[object, ...]:
+        """A repair's values, already checked and revived, in the order of `NodePlan.outs`."""
+        return tuple(
+            NOT_TAKEN if outputs[out.base] is ABSENT else _project(out, outputs[out.base])
+            for out in self.node.outs
+        )
+
+    def checker(self, slot: str) -> Checker:
+        """The check of a declared output slot."""
+        return self._checks[slot]
+
+    def _apart(self, value: object, outs: Sequence[OutPlan]) -> tuple[object, ...]:
+        found: list[object] = []
+        for out in outs:
+            part = self._part(value, out.base)
+            if part is ABSENT:
+                found.append(self._absent(out.base)[0])
+                continue
+            check = self._checks[out.base]
+            if not check.fits(part):
+                self._misfit(out.base, part, check)
+            found.append(_project(out, part))
+        return tuple(found)
+
+    def _part(self, value: object, slot: str) -> object:
+        if list(self._checks) == ["output"]:
+            return value
+        try:
+            return getattr(value, slot)
+        except AttributeError:
+            names = ", ".join(self._checks)
+            raise NodeError(
+                f"the step returned a {type(value).__name__}; expected a record with {names}",
+                code="bad-output",
+            ) from None
+
+    def _absent(self, slot: str) -> tuple[object, ...]:
+        declared = self.node.type.outputs[slot]
+        if not declared.may_be_absent and not self._checks[slot].anything:
+            raise NodeError(
+                f"the step left {slot} ABSENT, but its type does not say that it may "
+                "(write `T | Absent`)",
+                code="bad-output",
+            )
+        return (NOT_TAKEN,)
+
+    def _misfit(self, slot: str, value: object, check: Checker) -> None:
+        problem = check.problems(value)[0]
+        raise RecoverableError(
+            f"output {slot}: {problem}", candidate_output=value, code="bad-output"
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class _Slot:
+    plan: SlotPlan
+    copy: bool
+    check: Checker | None
+
+    @property
+    def direct(self) -> bool:
+        """Whether a value passes as it is."""
+        plain = self.plan.kind is SlotKind.PLAIN
+        special = self.plan.has_default or self.plan.accepts_absent
+        return plain and not special and not self.copy and self.check is None
+
+
+def _copied_slots(plan: Plan, node: NodePlan) -> Mapping[str, bool]:
+    """Which inputs a call gets as its own: values others see too, and what a retry needs again."""
+    copies = {}
+    for slot in node.slots:
+        kept_for_retry = node.type.retry_safe or node.type.idempotent_by is not None
+        copies[slot.name] = not node.type.pure and (
+            kept_for_retry or slot.depth < node.depth or _shared(plan, node, slot)
+        )
+    return copies
+
+
+def _shared(plan: Plan, node: NodePlan, slot: SlotPlan) -> bool:
+    """Whether a value on this slot reaches anyone else: another consumer, or a run output."""
+    for source in plan.nodes:
+        outs = (*source.outs, *source.ends)
+        for out in outs:
+            if any(e.target == node.index and e.target_slot == slot.name for e in out.edges):
+                siblings = [o for o in outs if o.base == out.base]
+                if sum(len(o.edges) for o in siblings) > 1:
+                    return True
+    for given in plan.inputs.values():
+        if any(e.target == node.index and e.target_slot == slot.name for e in given.edges):
+            return True
+    return False
+
+
+def _arrival_check(plan: Plan, node: NodePlan, slot: SlotPlan) -> Checker | None:
+    """The check a slot's values need on arrival; None where types alone settle it."""
+    declared = node.type.input(slot.name)
+    assert declared is not None
+    given = input_types(plan.workflow)
+    for edge in plan.workflow.edges_into(node.id):
+        if edge.target_slot == slot.name:
+            source = source_type(edge, plan.workflow.types, given)
+            if assignable(source, declared.type) is not True:
+                check = Checker(declared.type)
+                return None if check.anything else check
+    return None
+
+
+def _copy(value: object, found: Arguments) -> object:
+    try:
+        if type(value) is Gathered:
+            return Gathered(list(private(value.values)), value.indices, value.losses)  # type: ignore[call-overload]
+        return private(value)
+    except NotCopiable:
+        found.copied = False
+        return value
+
+
+def _project(out: OutPlan, value: object) -> object:
+    """A field of a record, or the value itself."""
+    if not out.projected:
+        return value
+    if isinstance(value, Mapping):
+        if out.name in value:
+            return value[out.name]
+    elif hasattr(value, out.name):
+        return getattr(value, out.name)
+    raise NodeError(
+        f"{out.base} has no field {out.name}: it is a {type(value).__name__}", code="bad-output"
+    )
+
+
+def _mentions_secret(value: object) -> bool:
+    if isinstance(value, SecretRef):
+        return True
+    if isinstance(value, Mapping):
+        return any(_mentions_secret(v) for v in value.values())
+    return isinstance(value, (list, tuple)) and any(_mentions_secret(v) for v in value)
+
+
+def _resolved(value: object, secret: Callable[[str], str]) -> object:
+    if isinstance(value, SecretRef):
+        return secret(value.name)
+    if isinstance(value, Mapping):
+        return {k: _resolved(v, secret) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_resolved(v, secret) for v in value]
+    return value

@@ -1,0 +1,169 @@
+"""The `Context` a step receives: the engine as one invocation sees it.
+
+Read next: `binding.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from nightwarden.errors import NodeError, Suspended
+from nightwarden.events import Event, Log, NodeProgress, RecordRejected
+from nightwarden.lineage import Lineage
+from nightwarden.nodes.io import AssetRef
+from nightwarden.runtime.accounting import Account
+
+
+class Services(Protocol):
+    """What a context needs of the run."""
+
+    workdir: Path
+    assets_dir: Path
+
+    def secret(self, name: str) -> str:
+        """The value of a secret, registered for masking."""
+        ...
+
+    def mask(self, text: str) -> str:
+        """The text without secrets, cut."""
+        ...
+
+    def tell(self, event: Event) -> None:
+        """Publish an event from any thread."""
+        ...
+
+    def rejected(self, node_id: str, line: int, reason: str) -> None:
+        """Count an unusable record, from any thread."""
+        ...
+
+
+class StepAssets:
+    """The run's files, as one invocation writes them."""
+
+    def __init__(self, services: Services, account: Account) -> None:
+        self._services = services
+        self._account = account
+
+    def write(
+        self, name: str, data: bytes, *, media_type: str = "application/octet-stream"
+    ) -> AssetRef:
+        """Keep `data` under `name` in the run's folder. Raises `NodeError` for an unsafe name."""
+        folder = self._services.assets_dir
+        target = (folder / name).resolve()
+        if not name or not target.is_relative_to(folder.resolve()) or target == folder.resolve():
+            raise NodeError(f"{name!r} is no name for an asset: it leads away", code="bad-name")
+        digest = hashlib.sha256(data).hexdigest()
+        reference = AssetRef(name, digest, len(data), media_type)
+        # Counted first: if writing fails half-way, something may have been made.
+        self._account.made({"name": name, "digest": digest, "size_bytes": len(data)})
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return reference
+
+    def record(self, path: Path) -> None:
+        """Count a file the step wrote itself."""
+        self._account.made({"path": str(path)})
+
+
+class StepContext:
+    """Implements `nodes.Context`."""
+
+    def __init__(
+        self,
+        services: Services,
+        account: Account,
+        *,
+        node_id: str,
+        lineage: Lineage,
+        attempt: int,
+        item: Callable[[], str],
+    ) -> None:
+        self._services = services
+        self._account = account
+        self._node_id = node_id
+        self._item = item
+        self.lineage = lineage
+        self.attempt = attempt
+        self.assets = StepAssets(services, account)
+
+    @property
+    def workdir(self) -> Path:
+        """The directory relative paths are meant from."""
+        return self._services.workdir
+
+    @property
+    def log(self) -> StepContext:
+        """Lines for the record."""
+        return self
+
+    @property
+    def item(self) -> str:
+        """The item as people name it."""
+        return self._item()
+
+    def info(self, message: str) -> None:
+        """Something worth knowing."""
+        self._write("info", message)
+
+    def warning(self, message: str) -> None:
+        """Something the report should show."""
+        self._write("warning", message)
+
+    def secret(self, name: str) -> str:
+        """The value of a secret, masked from here on."""
+        return self._services.secret(name)
+
+    def spend(self, usd: float, *, what: str = "") -> None:
+        """Book money this invocation has spent."""
+        self._account.spend(usd)
+        if what:
+            self._write("info", f"spent ${usd:.6f} on {what}")
+
+    def rejected(self, line: int, raw: str, reason: str) -> None:
+        """Count one unusable input record."""
+        services = self._services
+        services.rejected(self._node_id, line, services.mask(reason))
+        services.tell(
+            RecordRejected(
+                node_id=self._node_id,
+                lineage=self.lineage,
+                attempt=self.attempt,
+                line=line,
+                raw=services.mask(raw),
+                reason=services.mask(reason),
+            )
+        )
+
+    def progress(self, done: int, total: int | None = None) -> None:
+        """Tell how far the step is."""
+        self._services.tell(
+            NodeProgress(node_id=self._node_id, lineage=self.lineage, done=done, total=total)
+        )
+
+    def suspend(self, reason: str, state: object = None) -> NoReturn:
+        """Pause the run here."""
+        raise Suspended(reason, state=state)
+
+    def _write(self, level: str, message: str) -> None:
+        text = self._services.mask(str(message))
+        self._services.tell(
+            Log(
+                node_id=self._node_id,
+                lineage=self.lineage,
+                attempt=self.attempt,
+                level=level,
+                message=text,
+            )
+        )

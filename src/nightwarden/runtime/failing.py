@@ -1,0 +1,106 @@
+"""From a caught exception to the masked facts that may leave the call.
+
+A raw value never goes further than this: what is kept of a failure is already masked and cut.
+
+Read next: `deciding.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from nightwarden.errors import RecoverableError
+from nightwarden.kernel.redaction import SecretRegistry
+from nightwarden.kernel.signature import Recogniser, retry_after_s, signature_of
+from nightwarden.kernel.stimuli import Failed
+from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.binding import BadInput
+
+
+class StepTimeout(TimeoutError):
+    """A step took longer than its `timeout`."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A failed attempt as it may be shown: one readable line, masked inputs and candidate."""
+
+    node_id: str
+    detail: str
+    error_type: str
+    signature: str | None
+    has_candidate: bool
+    candidate: object
+    inputs: Mapping[str, object]
+    cost_micro_usd: int
+    assets: int
+    retry_safe: bool
+    label: str
+    number: str
+    total: int | None
+
+
+def shown(error: BaseException, registry: SecretRegistry) -> tuple[str, str]:
+    """The readable line of an error and the name of its type."""
+    return registry.describe_error(error), type(error).__name__
+
+
+def stimulus(
+    call: int,
+    error: BaseException,
+    account: Account,
+    *,
+    now: float,
+    recognisers: Sequence[Recogniser],
+    checkable: bool,
+    copied: bool,
+    idempotent: bool,
+    unknown: bool,
+) -> Failed:
+    """The facts of a failure the kernel decides on."""
+    return Failed(
+        call=call,
+        signature=signature_of(error, recognisers),
+        has_candidate=has_candidate(error),
+        checkable=checkable,
+        cost_micro_usd=account.cost_micro_usd,
+        cost_known=account.cost_known,
+        assets=len(account.assets),
+        retry_after_s=retry_after_s(error, now),
+        bad_input=isinstance(error, BadInput),
+        copied=copied,
+        unknown=unknown,
+        idempotent=idempotent,
+    )
+
+
+def has_candidate(error: BaseException) -> bool:
+    """Whether the step handed over something that can be repaired."""
+    return isinstance(error, RecoverableError) and error.candidate_output is not None
+
+
+def candidate_of(error: BaseException, registry: SecretRegistry) -> object:
+    """The masked candidate; None where there is none."""
+    return registry.redact(error.candidate_output) if has_candidate(error) else None  # type: ignore[attr-defined]
+
+
+def label_of(template: str | None, arguments: Mapping[str, object], frame: object) -> str:
+    """What people call an item: the node's label over its inputs, else what the item says."""
+    if template:
+        try:
+            return template.format_map(arguments)
+        except Exception:  # a label is never worth a failure
+            return ""
+    return describe_frame(frame)
+
+
+def describe_frame(frame: object) -> str:
+    """A short name of an item: itself if it is text or a number, else its most telling field."""
+    if isinstance(frame, (str, int, float)) and not isinstance(frame, bool):
+        return str(frame)
+    for field in ("label", "name", "title", "url", "id", "path"):
+        value = frame.get(field) if isinstance(frame, Mapping) else getattr(frame, field, None)
+        if isinstance(value, (str, int)) and not callable(value):
+            return str(value)
+    return str(frame) if hasattr(frame, "__fspath__") else ""

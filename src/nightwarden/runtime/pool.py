@@ -1,0 +1,109 @@
+"""The workers of one node: tasks that drain what the kernel has ordered for it.
+
+Never a task a step: a worker goes on as long as there is work, and the next one is woken only
+when work is left over while the first one is busy. How many may run at once is the kernel's
+business; it never orders more than that.
+
+Read next: `driver.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from nightwarden.kernel.effects import Invoke
+from nightwarden.runtime.binding import Binding
+
+_YIELD_EVERY = 64
+
+
+class Worker:
+    """One task of a pool. `call` is what it runs now, 0 for nothing."""
+
+    __slots__ = ("abandoned", "call", "halting", "task")
+
+    def __init__(self) -> None:
+        self.call = 0
+        self.halting = False
+        self.abandoned = False
+        self.task: asyncio.Task[None] | None = None
+
+
+class Pool:
+    """Runs the plain invocations of one node. `run` performs one of them and never raises."""
+
+    def __init__(
+        self, binding: Binding, run: Callable[[Pool, Worker, Invoke], Awaitable[None]]
+    ) -> None:
+        self.binding = binding
+        self.queue: deque[Invoke] = deque()
+        self.workers: list[Worker] = []
+        self.started = False
+        self._run = run
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._waking = False
+
+    def push(self, invoke: Invoke) -> None:
+        """Run this as soon as a worker is free."""
+        self.queue.append(invoke)
+        if not self._waking:
+            self._wake()
+
+    def find(self, call: int) -> Worker | None:
+        """The worker that runs a call, if any."""
+        return next((w for w in self.workers if w.call == call), None)
+
+    def drop(self, call: int) -> bool:
+        """Take a call back that no worker has begun."""
+        for invoke in self.queue:
+            if invoke.call == call:
+                self.queue.remove(invoke)
+                return True
+        return False
+
+    def abandon(self, worker: Worker) -> None:
+        """Leave a worker behind that does not come back."""
+        worker.abandoned = True
+        self.workers.remove(worker)
+
+    async def close(self) -> None:
+        """End the idle workers; none is running any more but abandoned ones."""
+        tasks = [w.task for w in self.workers if w.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _wake(self) -> None:
+        self._waking = True
+        while self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        worker = Worker()
+        self.workers.append(worker)
+        worker.task = asyncio.get_running_loop().create_task(self._work(worker))
+
+    async def _work(self, worker: Worker) -> None:
+        queue, run = self.queue, self._run
+        self._waking = False
+        streak = 0
+        while not worker.abandoned:
+            if not queue:
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._idle.append(waiter)
+                await waiter
+                self._waking = False
+                streak = 0
+                continue
+            invoke = queue.popleft()
+            if queue and not self._waking:
+                self._wake()
+            await run(self, worker, invoke)
+            streak += 1
+            if streak >= _YIELD_EVERY:
+                streak = 0
+                await asyncio.sleep(0)

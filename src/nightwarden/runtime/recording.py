@@ -1,0 +1,314 @@
+"""What is written down of a run: kernel effects and results of steps, as masked events.
+
+Without a record and without listeners nothing is built; costs and failures are kept anyway.
+
+Read next: `events/__init__.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from nightwarden.errors import Suspended
+from nightwarden.events import (
+    InvocationFailed,
+    InvocationPruned,
+    InvocationStarted,
+    InvocationSucceeded,
+    ItemEmitted,
+    Log,
+    NodeFinished,
+    NodeStarted,
+    RunStopping,
+    StreamClosed,
+    WindowWidened,
+)
+from nightwarden.kernel.causes import NOT_TAKEN, Cause, Kind
+from nightwarden.kernel.effects import (
+    CloseRoot,
+    Finish,
+    Invoke,
+    Prune,
+    Stop,
+    Widen,
+)
+from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
+from nightwarden.kernel.signature import Recogniser
+from nightwarden.kernel.stimuli import Failed
+from nightwarden.lineage import Lineage, show
+from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.binding import Arguments, Binding
+from nightwarden.runtime.failing import (
+    Failure,
+    candidate_of,
+    has_candidate,
+    label_of,
+    shown,
+    stimulus,
+)
+from nightwarden.runtime.services import RunServices
+from nightwarden.runtime.substitution import can_be_repaired
+
+_PRUNED_AT_ONCE = 1000
+
+
+class Recorder:
+    """Writes one run down. `costs` are micro-dollars by node; `cause` looks one up by number."""
+
+    def __init__(
+        self, plan: Plan, services: RunServices, recognisers: Sequence[Recogniser]
+    ) -> None:
+        self.costs: Counter[str] = Counter()
+        self.last_failure: Failure | None = None
+        self._plan = plan
+        self._services = services
+        self._bus = services.bus
+        self._recognisers = tuple(recognisers)
+        self._failures: dict[int, Failure] = {}
+        self._pruned: dict[tuple[int, int, str], list[Lineage]] = defaultdict(list)
+        self.cause: Callable[[int], Cause] | None = None
+
+    # -- steps --
+
+    def node_started(self, invoke: Invoke) -> None:
+        """The first invocation of a node."""
+        self._bus.publish(NodeStarted(node_id=self._plan.nodes[invoke.node].id))
+
+    def begun(self, invoke: Invoke) -> float | None:
+        """An invocation starts: when, on a steady clock; None if nobody wants to know."""
+        if not self._bus.active:
+            return None
+        node = self._plan.nodes[invoke.node]
+        if node.type.effectful:
+            self._bus.publish(
+                InvocationStarted(node_id=node.id, lineage=invoke.lineage, attempt=invoke.attempt)
+            )
+        return time.perf_counter()
+
+    def succeeded(
+        self, invoke: Invoke, outputs: tuple[object, ...], account: Account, began: float | None
+    ) -> None:
+        """A step returned."""
+        node = self._plan.nodes[invoke.node]
+        self._book(node, account)
+        if began is None or not self._bus.active:
+            return
+        outs = node.ends if node.type.fans_out else node.outs
+        values, sealed = self._masked(outs, outputs)
+        self._bus.publish(
+            InvocationSucceeded(
+                node_id=node.id,
+                lineage=invoke.lineage,
+                attempt=invoke.attempt,
+                outputs=values,
+                sealed=sealed,
+                duration_s=round(time.perf_counter() - began, 6),
+                cost_micro_usd=account.cost_micro_usd,
+                assets=tuple(account.assets),
+            )
+        )
+
+    def emitted(self, invoke: Invoke, frame: tuple[object, ...], node: NodePlan) -> None:
+        """A fan-out yields a frame; a list that is fanned out is on record already."""
+        if not self._bus.active or node.type.engine_owned:
+            return
+        values, sealed = self._masked(node.outs, frame)
+        self._bus.publish(
+            ItemEmitted(node_id=node.id, lineage=invoke.lineage, outputs=values, sealed=sealed)
+        )
+
+    def failed(
+        self,
+        invoke: Invoke,
+        error: BaseException,
+        account: Account,
+        binding: Binding,
+        arguments: Arguments | None,
+        *,
+        path: Sequence[tuple[int, object]],
+        totals: Sequence[int | None],
+        now: float,
+        unknown: bool,
+        idempotent: bool,
+    ) -> Failed:
+        """A step raised: keep the masked facts, and return what the kernel needs of them."""
+        node = binding.node
+        registry = self._services.registry
+        self._book(node, account)
+        fact = stimulus(
+            invoke.call,
+            error,
+            account,
+            now=now,
+            recognisers=self._recognisers,
+            checkable=has_candidate(error) and can_be_repaired(node, binding),
+            copied=arguments is None or arguments.copied,
+            unknown=unknown,
+            idempotent=idempotent,
+        )
+        detail, error_type = shown(error, registry)
+        given = {} if arguments is None else dict(arguments.values)
+        given.pop(binding.definition.context_name or "", None)
+        failure = Failure(
+            node_id=node.id,
+            detail=detail,
+            error_type=error_type,
+            signature=fact.signature,
+            has_candidate=fact.has_candidate,
+            candidate=candidate_of(error, registry),
+            inputs=registry.redact(given),  # type: ignore[arg-type]
+            cost_micro_usd=account.cost_micro_usd,
+            assets=len(account.assets),
+            retry_safe=node.type.retry_safe,
+            label=self._label(node, given, path),
+            number=show(invoke.lineage),
+            total=totals[-1] if totals else None,
+        )
+        self._failures[invoke.call] = self.last_failure = failure
+        self._bus.publish(
+            InvocationFailed(
+                node_id=node.id,
+                lineage=invoke.lineage,
+                attempt=invoke.attempt,
+                error_type=error_type,
+                detail=detail,
+                signature=fact.signature,
+                cost_micro_usd=account.cost_micro_usd,
+                assets=len(account.assets),
+                item=f"{failure.number} {failure.label}".strip(),
+            )
+        )
+        return fact
+
+    def failure(self, call: int) -> Failure:
+        """The facts of a failed attempt; told once."""
+        return self._failures.pop(call)
+
+    def declared(self, binding: Binding) -> Mapping[str, object]:
+        """The JSON Schema of each declared output."""
+        return {name: binding.checker(name).schema() for name in binding.node.type.outputs}
+
+    def halted(self, invoke: Invoke, account: Account) -> None:
+        """A call ended because it had to; what it spent was spent."""
+        self._book(self._plan.nodes[invoke.node], account)
+
+    def suspended(self, invoke: Invoke, error: Suspended) -> None:
+        """A step asked for a pause."""
+        self.warn(invoke, f"asked for a pause: {self._services.mask(error.reason)}")
+
+    def warn(self, invoke: Invoke, message: str) -> None:
+        """A line for the report."""
+        node = self._plan.nodes[invoke.node]
+        self._bus.publish(
+            Log(node_id=node.id, lineage=invoke.lineage, level="warning", message=message)
+        )
+
+    # -- kernel effects --
+
+    def pruned(self, effect: Prune) -> None:
+        """A lineage that will not run; written in ranges."""
+        if not self._bus.active:
+            return
+        waiting = self._pruned[effect.node, effect.cause, effect.kind]
+        waiting.append(effect.lineage)
+        if len(waiting) >= _PRUNED_AT_ONCE:
+            self._flush(effect.node)
+
+    def closed(self, effect: CloseRoot) -> None:
+        """A fan-out ended."""
+        if self._bus.active:
+            self._bus.publish(
+                StreamClosed(
+                    node_id=self._plan.nodes[effect.node].id,
+                    lineage=effect.lineage,
+                    emitted=effect.emitted,
+                    mark=effect.mark,
+                )
+            )
+
+    def widened(self, effect: Widen) -> None:
+        """A window was doubled."""
+        node = self._plan.nodes[effect.node]
+        self._bus.publish(WindowWidened(node_id=node.id, window=effect.window))
+
+    def finished(self, effect: Finish) -> None:
+        """A node is done."""
+        if self._bus.active:
+            self._flush(effect.node)
+            self._bus.publish(NodeFinished(node_id=self._plan.nodes[effect.node].id))
+
+    def stopping(self, effect: Stop) -> None:
+        """Nothing new starts."""
+        self._bus.publish(RunStopping(status=effect.status, reason=effect.reason))
+
+    def flush(self) -> None:
+        """Write everything that was held back."""
+        for node in {key[0] for key in self._pruned}:
+            self._flush(node)
+
+    # -- words --
+
+    def item_text(
+        self, invoke: Invoke, path: Sequence[tuple[int, object]], totals: Sequence[int | None]
+    ) -> str:
+        """The item as people name it."""
+        label = self._label(self._plan.nodes[invoke.node], {}, path)
+        total = totals[-1] if totals else None
+        number = show(invoke.lineage)
+        return f"{number}/{total} {label}".strip() if total else f"{number} {label}".strip()
+
+    def explain(self, causes: Sequence[Cause]) -> str:
+        """Causes in words, the first on the way first."""
+        return "; ".join(cause_text(cause) for cause in causes[:3])
+
+    def _label(
+        self, node: NodePlan, arguments: Mapping[str, object], path: Sequence[tuple[int, object]]
+    ) -> str:
+        frame = path[-1][1] if path else None
+        template = node.spec.label or node.type.label
+        return self._services.mask(label_of(template if arguments else None, arguments, frame))
+
+    def _book(self, node: NodePlan, account: Account) -> None:
+        if account.cost_micro_usd:
+            self.costs[node.id] += account.cost_micro_usd
+
+    def _flush(self, node: int) -> None:
+        for key in [k for k in self._pruned if k[0] == node]:
+            cause = self.cause(key[1]) if self.cause is not None else None
+            self._bus.publish(
+                InvocationPruned(
+                    node_id=self._plan.nodes[node].id,
+                    kind=key[2],
+                    by=cause_text(cause) if cause is not None else "",
+                    lineages=tuple(self._pruned.pop(key)),
+                )
+            )
+
+    def _masked(
+        self, outs: Sequence[OutPlan], values: Sequence[object]
+    ) -> tuple[dict[str, object], bool]:
+        found: dict[str, object] = {}
+        sealed = False
+        for out, value in zip(outs, values, strict=True):
+            if out.projected:
+                continue
+            if value is NOT_TAKEN:
+                found[out.base] = {"$absent": True}
+                continue
+            masked, changed = self._services.registry.mask_value(value)
+            found[out.base] = masked
+            sealed = sealed or changed
+        return found, sealed
+
+
+_GIVEN_UP = {Kind.REPAIRED: "repaired", Kind.LOST: "given up", Kind.FAILED: "failed"}
+
+
+def cause_text(cause: Cause) -> str:
+    """One cause in words."""
+    if cause.kind is Kind.NOT_TAKEN:
+        return f"{cause.node_id}.{cause.slot} was not taken"
+    item = show(cause.lineage)
+    return f"{cause.node_id}{f' [{item}]' if item else ''} was {_GIVEN_UP[cause.kind]}"

@@ -1,0 +1,166 @@
+"""Calls that stream: fan-outs, and steps that read a stream themselves. A task of its own each.
+
+    fan-out   frames ─▶ Emitted ─▶ (Pause … Resume) ─▶ … ─▶ Succeeded
+    reader    Requested ─▶ Feed | EndFeed, an item at a time ─▶ Succeeded
+
+Time spent paused or waiting for an item does not count towards the step's timeout.
+
+Read next: `driver.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+
+from nightwarden.kernel.effects import Invoke
+from nightwarden.kernel.stimuli import Emitted, Halted, Requested, Stimulus, Succeeded
+from nightwarden.nodes.define import Mode
+from nightwarden.runtime import frames
+from nightwarden.runtime.binding import Arguments, Binding
+from nightwarden.runtime.failing import StepTimeout
+from nightwarden.runtime.streams import StepStream
+from nightwarden.spec.catalog import SlotKind
+
+if TYPE_CHECKING:
+    from nightwarden.runtime.driver import Driver
+
+
+class StreamCall:
+    """One streaming call while it runs."""
+
+    def __init__(self, invoke: Invoke, binding: Binding, driver: Driver) -> None:
+        self.invoke = invoke
+        self.binding = binding
+        self.driver = driver
+        self.task: asyncio.Task[None] | None = None
+        self.halting = False
+        self.gentle = False
+        self.abandoned = False
+        self.streams: dict[str, StepStream] = {}
+        self._resume: asyncio.Future[None] | None = None
+        self._paused = False
+        self._clock: asyncio.Timeout | None = None
+        self._left: float | None = None
+
+    # -- what the kernel orders --
+
+    def pause(self) -> None:
+        """Stop after this frame."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self._paused = False
+        if self._resume is not None and not self._resume.done():
+            self._resume.set_result(None)
+
+    def halt(self, *, gently: bool) -> None:
+        """End: at the next yield, or at once."""
+        self.halting, self.gentle = True, gently
+        self.resume()
+        if not gently and self.task is not None:
+            self.task.cancel()
+
+    # -- running --
+
+    async def run(self, arguments: Arguments, code: Any, timeout_s: float | None) -> Stimulus:
+        """What the call came to. Raises what the step raises."""
+        self._open_streams(arguments)
+        self._left = timeout_s
+        try:
+            async with asyncio.timeout(timeout_s) as self._clock:
+                if self.binding.node.type.fans_out:
+                    return await self._emit(arguments, code)
+                return await self._read(arguments, code)
+        except TimeoutError as error:
+            if self._clock is not None and self._clock.expired():
+                raise StepTimeout(f"timeout after {timeout_s:g} s") from error
+            raise
+
+    def _open_streams(self, arguments: Arguments) -> None:
+        call = self.invoke.call
+        for slot in self.binding.node.slots:
+            if slot.kind is SlotKind.STREAM:
+                stream = StepStream(
+                    lambda name=slot.name: self.driver.tell(Requested(call, name)),  # type: ignore[misc]
+                    lambda name=slot.name: self.driver.losses(call, name),  # type: ignore[misc]
+                    parked=self._stop_clock,
+                    unparked=self._start_clock,
+                )
+                self.streams[slot.name] = stream
+                arguments.values[slot.name] = stream
+
+    async def _read(self, arguments: Arguments, code: Any) -> Stimulus:
+        if self.binding.definition.mode is Mode.COROUTINE:
+            value = await code(**arguments.values)
+        else:
+            value = await self.driver.executor.run(lambda: code(**arguments.values))
+        if self.halting:
+            return Halted(self.invoke.call)
+        return Succeeded(self.invoke.call, self.binding.results(value))
+
+    async def _emit(self, arguments: Arguments, code: Any) -> Stimulus:
+        call, binding, driver = self.invoke.call, self.binding, self.driver
+        once: dict[str, object] = {}
+        source = self._frames(arguments, code)
+        try:
+            async for value in source:
+                frame = binding.frame(value)
+                once.update(binding.once(value))
+                driver.emitted(self.invoke, frame)
+                driver.tell(Emitted(call, frame))
+                if self._paused and not self.halting:
+                    await self._wait_for_room()
+                if self.halting:
+                    break
+        finally:
+            await self._close(source)
+        if self.halting:
+            return Halted(call)
+        return Succeeded(call, binding.ends(once))
+
+    def _frames(self, arguments: Arguments, code: Any) -> Any:
+        produced = code(**arguments.values)
+        mode = self.binding.definition.mode
+        if mode is Mode.ASYNC_GENERATOR:
+            return frames.from_async(produced)
+        if mode is Mode.INLINE_GENERATOR:
+            return frames.from_inline(produced)
+        return frames.ThreadFrames(produced)
+
+    async def _close(self, source: Any) -> None:
+        """Close the generator; a gentle close that raises is a warning, not a failure."""
+        if self.halting and not self.gentle and not isinstance(source, AsyncGenerator):
+            return  # its thread is left behind
+        try:
+            await source.aclose()
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:
+            if not self.halting:
+                raise
+            self.driver.warn(self.invoke, f"closing the step failed: {self.driver.describe(error)}")
+
+    async def _wait_for_room(self) -> None:
+        self._resume = asyncio.get_running_loop().create_future()
+        self._stop_clock()
+        try:
+            await self._resume
+        finally:
+            self._start_clock()
+            self._resume = None
+
+    # -- the step's own time --
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None and self._left is not None:
+            when = self._clock.when()
+            assert when is not None
+            self._left = when - asyncio.get_running_loop().time()
+            self._clock.reschedule(None)
+
+    def _start_clock(self) -> None:
+        if self._clock is not None and self._left is not None and not self._clock.expired():
+            self._clock.reschedule(asyncio.get_running_loop().time() + max(self._left, 0.0))

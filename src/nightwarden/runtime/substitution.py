@@ -1,0 +1,94 @@
+"""Whether a repair may enter the graph: every declared slot, deeply and strictly checked.
+
+A repair names every declared output slot, with a value of its type, or `{"$absent": true}`
+where the slot may stay empty. Files it names must exist. Text that still carries a mask or a
+cut mark is refused: it is not what it seems.
+
+Read next: `deciding.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from nightwarden.kernel.plan import NodePlan
+from nightwarden.nodes.io import ABSENT, AssetRef
+from nightwarden.runtime.binding import Binding
+from nightwarden.spec.checker import Misfit
+
+ABSENT_FORM = {"$absent": True}
+
+
+def check_repair(
+    binding: Binding,
+    outputs: Mapping[str, object],
+    *,
+    is_marked: Callable[[object], bool],
+    resolves: Callable[[object], bool],
+) -> tuple[dict[str, object], Sequence[str]]:
+    """The values to use, by slot, and what is wrong; with problems the values are not complete."""
+    node = binding.node
+    problems = [
+        f"{name} is no output of {node.id}; it has {', '.join(node.type.outputs)}"
+        for name in outputs
+        if name not in node.type.outputs
+    ]
+    values: dict[str, object] = {}
+    for name, slot in node.type.outputs.items():
+        if name not in outputs:
+            problems.append(f"{name} is missing: a repair names every output")
+            continue
+        value = outputs[name]
+        if value is ABSENT or value == ABSENT_FORM:
+            if slot.may_be_absent:
+                values[name] = ABSENT
+            else:
+                problems.append(f"{name} may not be absent")
+            continue
+        if is_marked(value):
+            problems.append(f"{name} carries a mask or a cut mark; give the value itself")
+            continue
+        found = [f"{name}: {problem}" for problem in binding.checker(name).strict_problems(value)]
+        if not found:
+            found, values[name] = _revived(binding, name, value, resolves)
+        problems += found
+    return values, problems
+
+
+def can_be_repaired(node: NodePlan, binding: Binding) -> bool:
+    """Whether every declared output has a type that can be checked."""
+    return all(binding.checker(name).checkable for name in node.type.outputs)
+
+
+def _revived(
+    binding: Binding, name: str, value: object, resolves: Callable[[object], bool]
+) -> tuple[list[str], object]:
+    try:
+        made = binding.checker(name).revive(value)
+    except Misfit as misfit:
+        return [f"{name}: {problem}" for problem in misfit.problems], None
+    missing = [ref for ref in _references(made) if not resolves(ref)]
+    return [f"{name}: {_named(ref)} does not exist in this run" for ref in missing], made
+
+
+def _references(value: Any, depth: int = 0) -> list[object]:
+    """Every file a value names, to a depth no honest value exceeds."""
+    if isinstance(value, (PurePath, AssetRef)):
+        return [value]
+    if depth > 20:
+        return []
+    if isinstance(value, Mapping):
+        parts: Sequence[object] = list(value.values())
+    elif isinstance(value, (list, tuple)):
+        parts = value
+    elif hasattr(value, "__dict__"):
+        parts = list(vars(value).values())
+    else:
+        return []
+    return [ref for part in parts for ref in _references(part, depth + 1)]
+
+
+def _named(ref: object) -> str:
+    return ref.name if isinstance(ref, AssetRef) else str(ref)

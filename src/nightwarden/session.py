@@ -1,0 +1,563 @@
+"""A session opens one run: it wires record, bus, driver and supervisor, and folds the result.
+
+Every surface (library, command line, server) goes through here; none touches the kernel.
+
+    Session(workflow, inputs, …) ─▶ await run() ─▶ RunResult
+
+The main path is three files: a run is opened here, driven in `runtime/driver.py`, decided in
+`kernel/machine.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import random
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from nightwarden.errors import NodeError, Problem, RunError, SpecError
+from nightwarden.events import (
+    Event,
+    RunCancelled,
+    RunCompleted,
+    RunEnded,
+    RunFailed,
+    RunStarted,
+    RunSuspended,
+)
+from nightwarden.ids import RunId, new_run_id
+from nightwarden.kernel.effects import Ended, Status
+from nightwarden.kernel.marks import contains_mark
+from nightwarden.kernel.plan import Plan, compile_plan
+from nightwarden.kernel.redaction import SecretRegistry
+from nightwarden.kernel.signature import Recogniser, with_plugins
+from nightwarden.kernel.state import Settings
+from nightwarden.nodes.define import NodeDef
+from nightwarden.nodes.io import AssetRef
+from nightwarden.nodes.registry import Registry
+from nightwarden.result import RunResult, fold_ledger, fold_outputs, headline
+from nightwarden.runtime.bounded import Bounded, bounded
+from nightwarden.runtime.bus import Bus, Subscriber, utc_now
+from nightwarden.runtime.deciding import Deciding, summary
+from nightwarden.runtime.driver import Driver
+from nightwarden.runtime.executors import Executor, ThreadExecutor
+from nightwarden.runtime.recording import Recorder, cause_text
+from nightwarden.runtime.secrets import SecretResolver
+from nightwarden.runtime.services import RunServices
+from nightwarden.runtime.substitution import check_repair
+from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.spec.catalog import MISSING
+from nightwarden.spec.checker import Checker, Misfit
+from nightwarden.spec.findings import nearest
+from nightwarden.spec.generics import input_types
+from nightwarden.spec.scopes import analyse
+from nightwarden.spec.workflow import Workflow
+from nightwarden.store.jsonl import JsonLines, RunFolder
+from nightwarden.verdict import DecidedBy, Fail
+
+T = TypeVar("T")
+
+_TERMINAL: Mapping[Status, type[RunEnded]] = {
+    Status.COMPLETED: RunCompleted,
+    Status.FAILED: RunFailed,
+    Status.CANCELLED: RunCancelled,
+    Status.SUSPENDED: RunSuspended,
+}
+
+
+class Session:
+    """One run of a workflow; runs once.
+
+    `store` is the folder runs are recorded under (`.nightwarden`), None for no record. Relative
+    paths are meant from `workdir`. `secrets` are values `$secrets.NAME` and `ctx.secret` find
+    before the environment. Raises `RunError` for inputs that do not fit, `SpecError` for a
+    workflow whose node types are not known here.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        inputs: Mapping[str, object] | None = None,
+        *,
+        registry: Registry | None = None,
+        supervisor: Supervisor | None = None,
+        supervisor_name: str = "",
+        bounds: Bounds | None = None,
+        store: Path | None = None,
+        run_id: str | None = None,
+        workdir: Path | None = None,
+        secrets: Mapping[str, str] | None = None,
+        keep_going: bool = False,
+        stop_grace_s: float = 30.0,
+        window: int = 1024,
+        recognisers: Sequence[Recogniser] = (),
+        executor: Executor | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.workflow = workflow
+        self.bounds = bounds or Bounds()
+        self.inputs = resolve_inputs(workflow, inputs or {})
+        self._definitions = _definitions(workflow, registry or Registry())
+        self._plan = _plan(workflow)
+        self._rng = random.Random(seed)
+        self.run_id = RunId(run_id or _fresh_id(self._rng))
+        self._supervisor = supervisor
+        self._supervisor_name = supervisor_name or _mode_name(supervisor)
+        self._store = store
+        self._workdir = (workdir or Path.cwd()).resolve()
+        self._secrets = dict(secrets or {})
+        self._settings = Settings(
+            max_retries=self.bounds.max_retries,
+            max_retry_delay_s=self.bounds.max_retry_delay_s,
+            keep_going=keep_going,
+            window=window,
+        )
+        self._stop_grace_s = stop_grace_s
+        self._recognisers = with_plugins(tuple(recognisers))
+        self._executor = executor
+        self._subscribers: list[Subscriber] = []
+        self._driver: Driver | None = None
+        self._bounded: Bounded | None = None
+        self._cancel_reason: str | None = None
+        self._opened = False
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> None:
+        """Call `subscriber` with every event of the run, on the run's loop. Before `run` only."""
+        self._subscribers.append(subscriber)
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Cancel the run, at once; on the run's loop. More than once changes nothing."""
+        self._cancel_reason = self._cancel_reason or reason
+        if self._driver is not None:
+            self._driver.cancel(reason)
+
+    @property
+    def record(self) -> Path | None:
+        """The file the run is recorded in."""
+        return RunFolder(self._store).events_path(self.run_id) if self._store else None
+
+    @property
+    def abandoned(self) -> frozenset[asyncio.Task[object]]:
+        """Tasks that did not heed their cancellation; nobody should wait for them."""
+        return self._bounded.abandoned if self._bounded is not None else frozenset()
+
+    def progress(self) -> Sequence[Mapping[str, Any]]:
+        """Per node, in plan order: id, due, done, running state; cheap enough to poll."""
+        if self._driver is None:
+            return ()
+        report = self._driver.machine.report()
+        return [msgspec.to_builtins(node) for node in report.nodes]
+
+    async def run(self) -> RunResult:
+        """Run to the end, whatever that is. Raises only when the engine itself is broken."""
+        if self._opened:
+            raise RunError(f"run {self.run_id} was opened before: a session runs once")
+        self._opened = True
+        log = JsonLines(self.record) if self.record is not None else None
+        try:
+            return await self._run(Bus(log))
+        finally:
+            if log is not None:
+                log.close()
+
+    async def _run(self, bus: Bus) -> RunResult:
+        began = time.monotonic()
+        registry = SecretRegistry()
+        secrets = SecretResolver(registry, self._secrets)
+        services = RunServices(
+            bus,
+            registry,
+            secrets,
+            workdir=self._workdir,
+            assets_dir=self._assets_dir(),
+        )
+        services.open()
+        for subscriber in self._subscribers:
+            bus.subscribe(subscriber)
+        recorder = Recorder(self._plan, services, self._recognisers)
+        driver = Driver(
+            self._plan,
+            self._definitions,
+            services,
+            recorder,
+            executor=self._executor or ThreadExecutor(),
+            settings=self._settings,
+            stop_grace_s=self._stop_grace_s,
+        )
+        deciding = self._deciding(bus, driver, registry)
+        driver.deciding = deciding
+        self._driver = driver
+        self._announce(bus, registry)
+        if self._cancel_reason is not None:
+            ended = Ended(Status.CANCELLED, self._cancel_reason)
+        else:
+            ended = await _drive(driver, self.inputs)
+        recorder.flush()
+        return self._finish(ended, bus, services, recorder, deciding, time.monotonic() - began)
+
+    # -- wiring --
+
+    def _deciding(self, bus: Bus, driver: Driver, registry: SecretRegistry) -> Deciding:
+        bindings = {binding.node.id: binding for binding in driver.bindings()}
+
+        def check(
+            node_id: str, outputs: Mapping[str, object]
+        ) -> tuple[tuple[object, ...], Sequence[str]]:
+            values, problems = check_repair(
+                bindings[node_id],
+                outputs,
+                is_marked=contains_mark,
+                resolves=self._resolves,
+            )
+            return (() if problems else bindings[node_id].repaired(values)), problems
+
+        if self._supervisor is not None:
+            self._bounded = bounded(self._supervisor, self.bounds, stamp=utc_now)
+        deciding = Deciding(
+            self.run_id,
+            self._bounded,
+            bus,
+            tell=driver.tell,
+            check=check,
+            registry=registry,
+            stamp=utc_now,
+            rng=self._rng,
+        )
+        if self._bounded is not None:
+            self._bounded.attach(_Reader(self.run_id, driver, deciding, check))
+        return deciding
+
+    def _announce(self, bus: Bus, registry: SecretRegistry) -> None:
+        if not bus.active:
+            return
+        definition, _ = registry.mask_value(self.workflow.canonical())
+        inputs, _ = registry.mask_value(dict(self.inputs))
+        from nightwarden import __version__
+
+        bus.publish(
+            RunStarted(
+                run_id=self.run_id,
+                workflow=self.workflow.name,
+                definition=definition,  # type: ignore[arg-type]
+                definition_hash=self.workflow.digest(),
+                inputs=inputs,  # type: ignore[arg-type]
+                versions={"nightwarden": __version__, "python": platform.python_version()},
+                bounds=_bounds_json(self.bounds),
+                supervisor=self._supervisor_name,
+            )
+        )
+
+    def _assets_dir(self) -> Path:
+        root = self._store or self._workdir / ".nightwarden"
+        return root / "runs" / self.run_id / "assets"
+
+    def _resolves(self, reference: object) -> bool:
+        """Whether a file that a repair names is there, inside the run's own places."""
+        if isinstance(reference, AssetRef):
+            path = self._assets_dir() / reference.name
+            return _inside(path, self._assets_dir()) and path.is_file()
+        path = self._workdir / str(reference)
+        return _inside(path, self._workdir) and path.exists()
+
+    # -- the end --
+
+    def _finish(
+        self,
+        ended: Ended,
+        bus: Bus,
+        services: RunServices,
+        recorder: Recorder,
+        deciding: Deciding,
+        duration_s: float,
+    ) -> RunResult:
+        driver, registry = self._driver, services.registry
+        assert driver is not None
+        machine = driver.machine
+        report = machine.report()
+        interventions = tuple(deciding.interventions[n] for n in sorted(deciding.interventions))
+        reason = _reason(ended, recorder, deciding)
+        supervisor_cost = self._bounded.spent_micro_usd if self._bounded is not None else 0
+        costs = {
+            "nodes_micro_usd": dict(recorder.costs),
+            "total_micro_usd": sum(recorder.costs.values()),
+            "supervisor_micro_usd": supervisor_cost,
+        }
+        ledger = fold_ledger(report, machine.cause, deciding.interventions, services.mask)
+        outputs = fold_outputs(
+            machine.captures(),
+            _output_names(self._plan),
+            [node.id for node in self._plan.nodes],
+            lambda causes: [cause_text(machine.cause(n)) for n in causes],
+        )
+        line = headline(
+            ended.status,
+            reason,
+            report,
+            interventions,
+            supervisor_cost_micro_usd=supervisor_cost,
+            rejected=sum(services.rejects.values()),
+        )
+        result = RunResult(
+            run_id=self.run_id,
+            status=ended.status,
+            supervised=bool(interventions),
+            reason=reason,
+            outputs=outputs,
+            interventions=interventions,
+            ledger=ledger,
+            costs=costs,
+            rejected=dict(services.rejects),
+            duration_s=round(duration_s, 6),
+            headline=line,
+            record=str(self.record or ""),
+        )
+        if bus.active:
+            bus.publish(self._terminal(ended, result, registry))
+        return result
+
+    def _terminal(self, ended: Ended, result: RunResult, registry: SecretRegistry) -> RunEnded:
+        outputs = {name: _summary_of(value, registry) for name, value in result.outputs.items()}
+        return _TERMINAL[ended.status](
+            reason=result.reason,
+            ledger={**result.ledger, "headline": result.headline, "rejected": result.rejected},
+            cost_micro_usd=result.costs["total_micro_usd"],
+            supervisor_cost_micro_usd=result.costs["supervisor_micro_usd"],
+            supervised=result.supervised,
+            duration_s=result.duration_s,
+            outputs=outputs,
+        )
+
+
+class _Reader:
+    """Implements `runtime.RunReader` for the supervisor of a session."""
+
+    def __init__(
+        self,
+        run_id: str,
+        driver: Driver,
+        deciding: Deciding,
+        check: Callable[[str, Mapping[str, object]], tuple[tuple[object, ...], Sequence[str]]],
+    ) -> None:
+        self.run_id = run_id
+        self._driver = driver
+        self._deciding = deciding
+        self._check = check
+
+    def state(self) -> Mapping[str, object]:
+        """Per node counts and the decisions so far."""
+        report = self._driver.machine.report()
+        return {
+            "nodes": [msgspec.to_builtins(node) for node in report.nodes],
+            "decisions": len(self._deciding.interventions),
+        }
+
+    def check(self, escalation_id: str, outputs: Mapping[str, object]) -> Sequence[str]:
+        """What is wrong with a repair."""
+        found = self._deciding.interventions.get(int(escalation_id[1:]))
+        if found is None:
+            return [f"there is no escalation {escalation_id}"]
+        return self._check(found.escalation.node_id, outputs)[1]
+
+
+# -- the library's short forms --
+
+
+async def arun(
+    workflow: Workflow, inputs: Mapping[str, object] | None = None, **options: Any
+) -> RunResult:
+    """Run a workflow on the current loop; `options` are those of `Session`."""
+    return await Session(workflow, inputs, **options).run()
+
+
+def run(
+    workflow: Workflow, inputs: Mapping[str, object] | None = None, **options: Any
+) -> RunResult:
+    """Run a workflow to its end and return what it came to; `options` are those of `Session`.
+
+    Raises `RunError` where an event loop is running already: use `arun` there.
+    """
+    session = Session(workflow, inputs, **options)
+    return run_session(session)
+
+
+def run_session(session: Session) -> RunResult:
+    """Run a session on a loop of its own, without waiting for tasks that were left behind."""
+    return run_on_own_loop(session.run(), left_behind=lambda: session.abandoned)
+
+
+def run_on_own_loop(
+    main: Coroutine[Any, Any, T],
+    *,
+    left_behind: Callable[[], frozenset[asyncio.Task[object]]] = frozenset,
+) -> T:
+    """Like `asyncio.run`, but a task deaf to cancellation does not hold up the end."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        main.close()
+        raise RunError("an event loop is running here: await `arun` instead of calling `run`")
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        return loop.run_until_complete(main)
+    finally:
+        _end_loop(loop, left_behind())
+
+
+def _end_loop(
+    loop: asyncio.AbstractEventLoop, left_behind: frozenset[asyncio.Task[object]]
+) -> None:
+    rest = [task for task in asyncio.all_tasks(loop) if task not in left_behind]
+    for task in rest:
+        task.cancel()
+    if rest:
+        loop.run_until_complete(asyncio.wait(rest, timeout=2.0))
+    for task in asyncio.all_tasks(loop):
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+# -- inputs --
+
+
+def resolve_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str, object]:
+    """The run's inputs: defaults filled in, every value of its declared type.
+
+    Raises `RunError` naming every input that is missing, unknown or does not fit.
+    """
+    problems = []
+    types = input_types(workflow)
+    names = [spec.name for spec in workflow.inputs]
+    for name in given:
+        if name not in names:
+            hint = nearest(name, names)
+            meant = f"; did you mean {hint}?" if hint else f"; it has {', '.join(names) or 'none'}"
+            problems.append(f"input {name}: {workflow.name} has no such input{meant}")
+    values: dict[str, object] = {}
+    for spec in workflow.inputs:
+        if spec.name not in given:
+            if spec.default is MISSING:
+                problems.append(
+                    f"input {spec.name} ({spec.type}) is missing: give --input {spec.name}=…"
+                )
+            else:
+                values[spec.name] = spec.default
+            continue
+        try:
+            values[spec.name] = Checker(types[spec.name]).coerce(given[spec.name])
+        except Misfit as misfit:
+            problems += [f"input {spec.name}: {problem}" for problem in misfit.problems]
+    if problems:
+        raise RunError("\n".join(problems))
+    return values
+
+
+# -- small parts --
+
+
+async def _drive(driver: Driver, inputs: Mapping[str, object]) -> Ended:
+    try:
+        return await driver.run(inputs)
+    except NodeError as error:
+        return Ended(Status.FAILED, str(error))
+
+
+def _plan(workflow: Workflow) -> Plan:
+    analysis = analyse(workflow)
+    if analysis.problems:
+        raise SpecError(analysis.problems)
+    return compile_plan(workflow, analysis)
+
+
+def _definitions(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]:
+    found: dict[str, NodeDef] = {}
+    problems = []
+    for node in workflow.nodes:
+        definition = registry.definition(node.type)
+        if definition is None:
+            problems.append(
+                Problem(
+                    file=workflow.file,
+                    line=node.line,
+                    node=node.id,
+                    rule="unknown-type",
+                    message=f"no node type {node.type!r} is known to this run",
+                    remedy="name the Python file it is in, or pass the registry it was loaded with",
+                )
+            )
+        else:
+            found[node.id] = definition
+    if problems:
+        raise SpecError(problems)
+    return found
+
+
+def _fresh_id(rng: random.Random) -> RunId:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return new_run_id(stamp, int.from_bytes(os.urandom(4)) ^ rng.getrandbits(1))
+
+
+def _mode_name(supervisor: Supervisor | None) -> str:
+    return "" if supervisor is None else type(supervisor).__name__.lower()
+
+
+def _bounds_json(bounds: Bounds) -> dict[str, object]:
+    return {
+        "max_decisions": bounds.max_decisions,
+        "max_retries": bounds.max_retries,
+        "decision_timeout_s": bounds.decision_timeout_s,
+        "cost_cap_usd": f"{bounds.cost_cap_micro_usd / 1_000_000:.6f}",
+    }
+
+
+def _output_names(plan: Plan) -> dict[tuple[str, str], str]:
+    """What each captured slot is called: as the author named it, else by node."""
+    chosen = {ref: name for name, ref in (plan.workflow.outputs or {}).items()}
+    pairs = [(plan.nodes[e.source].id, e.source_slot) for e in plan.captures]
+    ids = [node_id for node_id, _ in pairs]
+    return {
+        (node_id, slot): chosen.get(f"{node_id}.{slot}")
+        or (node_id if ids.count(node_id) == 1 else f"{node_id}.{slot}")
+        for node_id, slot in pairs
+    }
+
+
+def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
+    """One sentence: the words of whoever stopped the run, or the engine's own."""
+    if ended.status is not Status.FAILED:
+        return ended.reason
+    stopped = [
+        i
+        for i in deciding.interventions.values()
+        if i.decision is not None and isinstance(i.decision.verdict, Fail)
+    ]
+    if not stopped:
+        failure = recorder.last_failure
+        return ended.reason or (failure.detail if failure is not None else "a step failed")
+    first = stopped[0]
+    assert first.decision is not None
+    if first.decision.decided_by in (DecidedBy.BOUNDS, DecidedBy.KERNEL):
+        return f"stopped: {ended.reason}; {summary(first.escalation)}"
+    return ended.reason or summary(first.escalation)
+
+
+def _summary_of(value: object, registry: SecretRegistry) -> object:
+    """An output as the record's last line shows it: lists as counts, the rest masked and cut."""
+    if isinstance(value, list) and len(value) > 20:
+        return {"items": len(value)}
+    return registry.redact(value)
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())

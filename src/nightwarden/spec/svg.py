@@ -1,0 +1,187 @@
+"""A workflow as a picture: one SVG that needs nothing else, readable in light and in dark.
+
+Layers run from left to right. What runs once an item is drawn as a stack of cards; control
+edges are dashed. With `states`, each node shows how far a run has come, by a sign and a
+colour: nothing is told by colour alone.
+
+Read next: `layout.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+
+from nightwarden.spec.layout import Layout, lay_out, node_text, source_text, type_words
+from nightwarden.spec.names import mark_of
+from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
+
+_CHARACTER = 7.3
+_HEIGHT = 44
+_ENGINE_HEIGHT = 30
+_ROW = 70
+_GAP = 64
+_MARGIN = 24
+_WIDEST = 34
+_STACK = 5
+
+_SIGNS: Mapping[str, str] = {
+    "waiting": "·",
+    "running": "▶",
+    "succeeded": "✓",
+    "repaired": "⛨",
+    "skipped": "⊘",
+    "failed": "✕",
+    "cancelled": "■",
+    "suspended": "‖",
+}
+
+_STYLE = """
+.nw{--line:#57606a;--ink:#1f2328;--soft:#59636e;--card:#fff;--edge:#8c959f;--pill:#eef1f4;
+font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+@media (prefers-color-scheme:dark){.nw{--line:#9198a1;--ink:#e6edf3;--soft:#9198a1;
+--card:#161b22;--edge:#656c76;--pill:#21262d}}
+.nw rect{fill:var(--card);stroke:var(--line)}.nw .engine rect{fill:var(--pill)}
+.nw text{fill:var(--ink)}.nw .type,.nw .head{fill:var(--soft);font-size:11px}
+.nw path{fill:none;stroke:var(--edge);stroke-width:1.3}.nw marker path{fill:var(--edge);stroke:none}
+.nw .control{stroke-dasharray:5 4}
+.nw .running rect{stroke:#0969da;stroke-width:2}.nw .succeeded rect{stroke:#1a7f37;stroke-width:2}
+.nw .repaired rect,.nw .skipped rect{stroke:#9a6700;stroke-width:2}
+.nw .failed rect,.nw .cancelled rect{stroke:#cf222e;stroke-width:2}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A node's place, in pixels; `y` is its middle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+
+def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) -> str:
+    """The workflow's graph as SVG text. `states` maps node ids to words like `"failed"`."""
+    layout = lay_out(workflow)
+    boxes = dict(_boxes(workflow, layout))
+    width = max((box.right for box in boxes.values()), default=200.0) + _MARGIN
+    height = max((box.y + box.height / 2 for box in boxes.values()), default=60.0) + _MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="nw" role="img" viewBox="0 0 '
+        f'{width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}">',
+        f"<title>{_text(workflow.name)}</title>",
+        f"<style>{_STYLE}</style>",
+        '<defs><marker id="nw-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>',
+        *(_edge(edge, boxes, workflow) for edge in workflow.edges if _drawable(edge, boxes)),
+        *_inputs(workflow, boxes),
+        *(_node(node_id, boxes, layout, states or {}) for node_id in layout.nodes),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _drawable(edge: EdgeSpec, boxes: Mapping[str, _Box]) -> bool:
+    source = f"{INPUTS}.{edge.source_slot}" if edge.source == INPUTS else edge.source
+    return source in boxes and edge.target in boxes
+
+
+def _boxes(workflow: Workflow, layout: Layout) -> Iterator[tuple[str, _Box]]:
+    """A column for the run's inputs, then one a layer; the columns' middles are level."""
+    columns = [[f"{INPUTS}.{spec.name}" for spec in workflow.inputs], *layout.layers]
+    columns = [list(column) for column in columns if column]
+    tallest = max((len(column) for column in columns), default=1)
+    x = float(_MARGIN)
+    for column in columns:
+        widths = {i: _width(i, layout) for i in column}
+        widest = max(widths.values())
+        top = _MARGIN + _HEIGHT / 2 + (tallest - len(column)) * _ROW / 2
+        for row, node_id in enumerate(column):
+            height = _HEIGHT if node_id in layout.nodes and not mark_of(node_id) else _ENGINE_HEIGHT
+            yield node_id, _Box(x, top + row * _ROW, widths[node_id], height)
+        x += widest + _GAP
+
+
+def _width(node_id: str, layout: Layout) -> float:
+    node = layout.nodes.get(node_id)
+    texts = [_short(node_text(node_id))] + ([] if node is None else [_short(type_words(node))])
+    return max(len(text) for text in texts) * _CHARACTER + 34
+
+
+def _edge(edge: EdgeSpec, boxes: Mapping[str, _Box], workflow: Workflow) -> str:
+    source = boxes[f"{INPUTS}.{edge.source_slot}" if edge.source == INPUTS else edge.source]
+    target = boxes[edge.target]
+    bend = max(24.0, abs(target.x - source.right) / 2)
+    path = (
+        f"M{source.right:.1f} {source.y:.1f} C{source.right + bend:.1f} {source.y:.1f} "
+        f"{target.x - bend:.1f} {target.y:.1f} {target.x:.1f} {target.y:.1f}"
+    )
+    if edge.kind == "control":
+        title, kind = f"{edge.source} controls {edge.target}", ' class="control"'
+    else:
+        title = f"{source_text(edge, workflow)} → {node_text(edge.target)}.{edge.target_slot}"
+        kind = ""
+    return (
+        f'<path d="{path}"{kind} marker-end="url(#nw-arrow)"><title>{_text(title)}</title></path>'
+    )
+
+
+def _inputs(workflow: Workflow, boxes: Mapping[str, _Box]) -> Iterator[str]:
+    for spec in workflow.inputs:
+        name = f"{INPUTS}.{spec.name}"
+        box = boxes[name]
+        yield (
+            f'<g class="engine"><title>{_text(f"{name}: {spec.type}")}</title>'
+            f"{_rect(box, 0, 15)}{_label(box, _short(name), 5)}</g>"
+        )
+
+
+def _node(
+    node_id: str, boxes: Mapping[str, _Box], layout: Layout, states: Mapping[str, str]
+) -> str:
+    node, box = layout.nodes[node_id], boxes[node_id]
+    scope = layout.scopes.get(node_id, ())
+    state = states.get(node_id, "")
+    words = [f"{node_text(node_id)}: {type_words(node)}"]
+    words += [f"for each item of {node_text(scope[-1])}"] if scope else []
+    words += [state] if state else []
+    classes = ["engine" if mark_of(node_id) else "node", *(["item"] if scope else [])]
+    classes += [state] if state in _SIGNS else []
+    cards = [
+        _rect(box, _STACK * i, 15 if mark_of(node_id) else 6) for i in range(bool(scope), -1, -1)
+    ]
+    lines = [_label(box, _short(node_text(node_id)), 5 if mark_of(node_id) else -3)]
+    if not mark_of(node_id):
+        lines.append(_label(box, _short(type_words(node)), 13, kind="type"))
+    if state:
+        sign = _SIGNS.get(state, "?")
+        lines.append(f'<text x="{box.right - 14:.1f}" y="{box.y - 6:.1f}">{sign}</text>')
+    body = "".join([*cards, *lines])
+    return f'<g class="{" ".join(classes)}"><title>{_text(", ".join(words))}</title>{body}</g>'
+
+
+def _rect(box: _Box, shift: float, radius: int) -> str:
+    return (
+        f'<rect x="{box.x + shift:.1f}" y="{box.y - box.height / 2 + shift:.1f}" '
+        f'width="{box.width:.1f}" height="{box.height}" rx="{radius}"/>'
+    )
+
+
+def _label(box: _Box, text: str, down: float, *, kind: str = "name") -> str:
+    return f'<text class="{kind}" x="{box.x + 12:.1f}" y="{box.y + down:.1f}">{_text(text)}</text>'
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _text(text: str) -> str:
+    """Text for XML: escaped, without the characters no XML may have."""
+    return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text))

@@ -1,0 +1,185 @@
+"""Where a run of the kernel and the meaning of its workflow differ, line by line.
+
+    run, meaning ──▶ invocations, settlements per edge, closings, escalations, ledger ──▶ []
+
+Read next: `tests/unit/test_kernel_meaning.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from nightwarden.kernel.ledger import ExitCounts, RootAccount
+from nightwarden.kernel.plan import EdgeKind
+from nightwarden.lineage import Lineage
+from reference.accounts import RUN, Accounts, Exit, accounts, edge_number
+from reference.acting import Case
+from reference.translate import Run, edge_names
+from reference.words import Absent, Kind, Meaning, Settlement, Slot
+
+WORDS = ("delivered", "not_taken", "lost", "left", "failed")
+ENDINGS = ("succeeded", "repaired", "skipped", "ended_early", "pruned", "failed", "cancelled")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def differences(case: Case, run: Run, meaning: Meaning) -> list[str]:
+    """What a run that was not stopped did otherwise than the reference says."""
+    return [*_events(case, run, meaning), *_ledger(case, run, meaning), *_outcomes(run)]
+
+
+def excess(case: Case, run: Run, meaning: Meaning) -> list[str]:
+    """What a stopped run did that is no part of the meaning; and sums that do not come out."""
+    found = [f"{i}: not in the meaning" for i in run.invocations if i not in meaning.invocations]
+    for what, kernel, reference in _settlements(case, run, meaning):
+        found += [
+            f"{what} {at}: kernel {kernel[at]}, reference {reference.get(at)}"
+            for at in kernel
+            if at not in reference or not _same(kernel[at], reference[at])
+        ]
+    found += [
+        f"closing {at}: kernel {closing}, reference {meaning.closings.get(at)}"
+        for at, closing in run.closings.items()
+        if meaning.closings.get(at) != closing
+    ]
+    return [*found, *_sums(run), *_outcomes(run)]
+
+
+def _events(case: Case, run: Run, meaning: Meaning) -> Iterator[str]:
+    yield from _counted("invocation", run.invocations, meaning.invocations)
+    for what, kernel, reference in _settlements(case, run, meaning):
+        yield from _mapped(what, kernel, reference)
+    yield from _mapped("closing", run.closings, meaning.closings)
+    yield from _counted("escalation", run.escalations, meaning.escalations)
+    yield from (f"pending: {p}" for p in run.pending)
+
+
+def _settlements(
+    case: Case, run: Run, meaning: Meaning
+) -> Iterator[tuple[str, Mapping[Lineage, Settlement], Mapping[Lineage, Settlement]]]:
+    for number, edge in enumerate(case.workflow.edges):
+        name = f"{edge.source}.{edge.source_slot} → {edge.target}.{edge.target_slot}"
+        slot = meaning.slots.get((edge.source, edge.source_slot), {})
+        yield name, run.edges.get(number, {}), slot
+    for node, name in _captured(run):
+        yield (
+            f"capture {node}.{name}",
+            run.captures.get((node, name), {}),
+            meaning.slots.get((node, name), {}),
+        )
+
+
+def _captured(run: Run) -> list[Slot]:
+    return [name for name in edge_names(run.plan).values() if not isinstance(name, int)]
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal; of several failures, the kernel may know only those that came in time."""
+    if isinstance(one, Absent) and isinstance(other, Absent) and one.kind is Kind.FAILED:
+        return other.kind is Kind.FAILED and bool(one.causes) and one.causes <= other.causes
+    return one == other
+
+
+def _counted(what: str, kernel: Iterable[V], reference: Iterable[V]) -> Iterator[str]:
+    ours, theirs = Counter(kernel), Counter(reference)
+    yield from (f"{what} only in the kernel: {v}" for v in ours - theirs)
+    yield from (f"{what} only in the reference: {v}" for v in theirs - ours)
+
+
+def _mapped(what: str, kernel: Mapping[K, V], reference: Mapping[K, V]) -> Iterator[str]:
+    for at in {**reference, **kernel}:
+        one, other = kernel.get(at), reference.get(at)
+        same = _same(one, other)
+        if what == "closing" and one is not None and other is not None:
+            same = one.n == other.n and _same(one.cause, other.cause)  # type: ignore[attr-defined]
+        if not same:
+            yield f"{what} {at}: kernel {one}, reference {other}"
+
+
+# ── the ledger ───────────────────────────────────────────────────────────────────────────
+
+
+def _ledger(case: Case, run: Run, meaning: Meaning) -> Iterator[str]:
+    assert run.report is not None
+    ledger = accounts(case.workflow, meaning)
+    for root in (run.report.run, *run.report.roots):
+        yield from _root(run, root, ledger, meaning)
+    for node in run.report.nodes:
+        counts = meaning.counts(node.node_id)
+        for word in ENDINGS:
+            if getattr(node, word) != counts[word.replace("_", " ")]:
+                yield f"{node.node_id} {word}: kernel {node}, reference {counts}"
+        tries = Counter(i.attempt > 1 for i in meaning.invocations if i.node == node.node_id)
+        if (node.attempts, node.retries_run) != (tries.total(), tries[True]):
+            yield f"{node.node_id} attempts: kernel {node}, reference {tries}"
+    yield from _sums(run)
+
+
+def _root(run: Run, root: RootAccount, ledger: Accounts, meaning: Meaning) -> Iterator[str]:
+    items = (
+        1
+        if root.node_id == RUN
+        else sum(c.n for (n, _), c in meaning.closings.items() if n == root.node_id)
+    )
+    if root.items != items:
+        yield f"{root.node_id}: kernel {root.items} items, reference {items}"
+    for name, exit_ in zip(_exit_names(run, root.node_id), root.exits, strict=True):
+        counts: Counter[str] = sum(ledger.exits[root.node_id, name].values(), Counter())
+        if _counts(exit_) != {w: counts[w] for w in WORDS}:
+            yield f"{root.node_id} exit {name}: kernel {exit_}, reference {counts}"
+    lost = {m.lineage: run.causes[m.cause] for m in root.missing}
+    charged = {item: cause for item, cause in lost.items() if item in ledger.lost[root.node_id]}
+    yield from _mapped(f"{root.node_id} charged", charged, ledger.lost[root.node_id])
+
+
+def _exit_names(run: Run, root: str) -> list[Exit]:
+    """The exits of a root in plan order, as the reference names them."""
+    plan, names = run.plan, edge_names(run.plan)
+    number = next(r.index for r in plan.roots if r.name == root)
+    found: dict[int, Exit] = {}
+    for node in plan.nodes:
+        if node.exit >= 0 and node.root == number:
+            found[node.exit] = ("node", node.id)
+        for out in (*node.outs, *node.ends):
+            under = node.own_root if out.stream else node.root
+            if out.exit >= 0 and under == number:
+                found[out.exit] = ("slot", node.id, out.name)
+            for edge in out.edges if under == number else ():
+                if edge.exit >= 0 and edge.kind is not EdgeKind.CAPTURE:
+                    found[edge.exit] = edge_number(int(str(names[edge.index])))
+    for out in plan.inputs.values() if root == RUN else ():
+        found |= {e.exit: edge_number(int(str(names[e.index]))) for e in out.edges if e.exit >= 0}
+    return [found[i] for i in range(len(found))]
+
+
+def _counts(exit_: ExitCounts) -> dict[str, int]:
+    return {word: getattr(exit_, word) for word in WORDS}
+
+
+def _sums(run: Run) -> Iterator[str]:
+    """Equations (1), (4) and (5), whatever the numbers."""
+    assert run.report is not None
+    for root in (run.report.run, *run.report.roots):
+        for exit_ in root.exits:
+            total = sum(_counts(exit_).values()) + exit_.unrun
+            if total != root.items or exit_.unrun < 0:
+                yield f"(1) {root.node_id}: {root.items} items, {exit_}"
+    for node in run.report.nodes:
+        total = sum(getattr(node, w) for w in ENDINGS) + node.suspended + node.unrun
+        if total != node.due or node.unrun < 0:
+            yield f"(4) {node}"
+        if node.attempts != node.started + node.retries_run:
+            yield f"(5) {node}"
+
+
+def _outcomes(run: Run) -> Iterator[str]:
+    """Every escalation is decided once and comes to something once."""
+    for number in range(1, len(run.escalations) + 1):
+        if (run.outcomes[-number], run.outcomes[number]) != (1, 1):
+            yield (
+                f"escalation {number}: {run.outcomes[-number]} decisions, "
+                f"{run.outcomes[number]} outcomes"
+            )

@@ -1,0 +1,309 @@
+"""Drives the kernel with the code of a case, in an order of events drawn from a seed.
+
+    open calls, escalations, delays ──(pick any)──▶ stimulus ──▶ Machine ──▶ effects
+                                                                   └──▶ trace, report
+
+What it collects is said in the words of the reference, so that the two can be compared.
+Orders that no run may give (more calls of a node than its limit, a step after the last, a
+decision without an outcome) fail here.
+
+Read next: `tests/unit/test_kernel_meaning.py`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from nightwarden.kernel.effects import (
+    Apply,
+    Conclude,
+    Delay,
+    Effect,
+    Ended,
+    EndFeed,
+    Escalate,
+    Feed,
+    Finish,
+    Halt,
+    Invoke,
+    Pause,
+    Prune,
+    Resume,
+    Status,
+    Stop,
+    Widen,
+)
+from nightwarden.kernel.machine import Machine
+from nightwarden.kernel.plan import NodePlan, compile_plan
+from nightwarden.kernel.state import Settings
+from nightwarden.kernel.stimuli import (
+    Decided,
+    DelayPassed,
+    Emitted,
+    Failed,
+    Halted,
+    Requested,
+    RunStarted,
+    Stimulus,
+    Succeeded,
+)
+from nightwarden.lineage import Lineage
+from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.scopes import analyse
+from nightwarden.verdict import DecidedBy, Decision, Fail, Substitute
+from reference.acting import Case, codes, judge
+from reference.translate import Run, Translator, aligned, tell_trace
+from reference.words import (
+    END,
+    STREAM,
+    At,
+    Broken,
+    Choices,
+    Code,
+    Cut,
+    Emit,
+    Escalated,
+    Invocation,
+    Running,
+    begin,
+)
+
+MAX_STEPS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In which order things happen: seed 0 is first come, first served."""
+
+    seed: int = 0
+    window: int = 1024
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """A call in progress. `waiting`: for an item; `paused`: for room; `halt`: gently or not."""
+
+    number: int
+    plan: NodePlan
+    at: At
+    running: Running
+    order: int
+    answer: object = None
+    steps: int = 0
+    waiting: bool = False
+    paused: bool = False
+    halt: str = ""
+
+
+def drive(case: Case, pace: Pace, *, keep_going: bool = False) -> Run:
+    """Run a case to its end. Raises `AssertionError` where the kernel breaks its promises."""
+    return _Driver(case, pace, keep_going).run()
+
+
+class _Driver:
+    def __init__(self, case: Case, pace: Pace, keep_going: bool) -> None:
+        self.case, self.code, self.judge = case, codes(case), judge(case)
+        self.keep_going = keep_going
+        self.plan = compile_plan(case.workflow, analyse(case.workflow))
+        self.machine = Machine(
+            self.plan,
+            settings=Settings(
+                max_retries=case.max_retries, keep_going=keep_going, window=pace.window
+            ),
+        )
+        self.machine.trace = []
+        self.words = Translator(self.machine._state.causes)
+        self.random = random.Random(pace.seed) if pace.seed else None
+        self.calls: dict[int, _Live] = {}
+        self.open: list[Escalate] = []
+        self.delays: list[Delay] = []
+        self.result = Run(self.plan)
+        self.cuts: dict[tuple[str, Lineage], int] = {}
+        self.cancels: dict[tuple[str, Lineage], int] = {}
+        self.arrivals: dict[tuple[str, Lineage, str], tuple[int, ...]] = {}
+        self.finished: set[int] = set()
+        self.count = 0
+        self.stopping = False
+
+    def run(self) -> Run:
+        self.tell(RunStarted(dict(self.case.inputs)))
+        while self.result.status is None:
+            self.count += 1
+            assert self.count < MAX_STEPS, "the run does not end"
+            ready = [c for c in self.calls.values() if not (c.waiting or c.paused)]
+            events: list[_Live | Escalate | Delay] = [*ready, *self.open, *self.delays]
+            assert events, f"nothing can happen any more: {self.machine.pending()}"
+            self.happen(self.random.choice(events) if self.random else events[0])
+        return self.collect()
+
+    def happen(self, event: _Live | Escalate | Delay) -> None:
+        match event:
+            case Escalate():
+                self.open.remove(event)
+                self.decide(event)
+            case Delay():
+                self.delays.remove(event)
+                self.tell(DelayPassed(event.call))
+            case _:
+                self.step(event)
+
+    # ── one step of a call ───────────────────────────────────────────────────────────────
+
+    def step(self, call: _Live) -> None:
+        if call.halt:
+            self.halted(call)
+            return
+        try:
+            order = call.running.send(call.answer)
+        except StopIteration as stop:
+            del self.calls[call.number]
+            outs = call.plan.ends if call.plan.type.fans_out else call.plan.outs
+            self.tell(Succeeded(call.number, aligned(outs, stop.value)))
+            return
+        except Broken as broken:
+            del self.calls[call.number]
+            facts = {k: v for k, v in vars(broken).items() if k in Failed.__struct_fields__}
+            self.tell(Failed(call=call.number, **facts))
+            return
+        call.answer = None
+        if isinstance(order, Emit):
+            call.steps += 1
+            self.tell(Emitted(call.number, aligned(call.plan.outs, order.frame)))
+        else:
+            call.waiting = True
+            self.tell(Requested(call.number, order.slot))
+
+    def halted(self, call: _Live) -> None:
+        del self.calls[call.number]
+        here = (call.at.node, call.at.lineage)
+        if not self.stopping:
+            (self.cuts if call.halt == "gently" else self.cancels)[here] = call.steps
+        self.tell(Halted(call.number))
+
+    def decide(self, escalate: Escalate) -> None:
+        node = self.plan.nodes[escalate.node]
+        allowed = frozenset(escalate.allowed)
+        verdict = self.judge(node.id, escalate.lineage, escalate.attempt, allowed)
+        outputs: tuple[object, ...] = ()
+        if isinstance(verdict, Substitute):
+            outputs = aligned(node.outs, verdict.outputs)
+        unchosen = self.keep_going and isinstance(verdict, Fail)
+        by = DecidedBy.DEFAULT if unchosen else DecidedBy.AGENT
+        decision = Decision(verdict=verdict, decided_by=by)
+        self.tell(Decided(escalation=escalate.number, decision=decision, outputs=outputs))
+
+    # ── what the kernel orders ───────────────────────────────────────────────────────────
+
+    def tell(self, stimulus: Stimulus) -> None:
+        for effect in self.machine.handle(stimulus):
+            assert self.result.status is None, f"{effect} after the end"
+            self.perform(effect)
+
+    def perform(self, effect: Effect) -> None:
+        match effect:
+            case Invoke():
+                self.invoke(effect)
+            case Feed(call=number, slot=slot, index=index, value=value):
+                self.answer(number, (index, self.words.plain(value)))
+                self.read(self.calls[number], slot, index)
+            case EndFeed(call=number):
+                self.answer(number, END)
+            case Pause(call=number):
+                self.calls[number].paused = True
+                assert self.machine.paused(number)
+            case Resume(call=number):
+                assert self.calls[number].paused
+                self.calls[number].paused = False
+            case Halt(call=number, gently=gently):
+                call = self.calls[number]
+                call.halt = "gently" if gently else "at once"
+                call.paused = call.waiting = False
+            case Escalate():
+                self.escalated(effect)
+            case Delay():
+                self.delays.append(effect)
+            case Apply(escalation=number):
+                self.result.outcomes[-number] += 1
+                self.open = [e for e in self.open if e.number != number]
+            case Conclude(escalation=number):
+                self.result.outcomes[number] += 1
+            case Prune(node=index, lineage=lineage, kind=kind):
+                assert index not in self.finished
+                if kind == "failed" and self.plan.nodes[index].type.reads:
+                    self.cancels[self.plan.nodes[index].id, lineage] = -1
+            case Stop():
+                self.stopping = True
+                self.delays.clear()
+            case Widen():
+                self.result.widened += 1
+            case Finish(node=index):
+                assert index not in self.finished, f"{self.plan.nodes[index].id} finishes twice"
+                self.finished.add(index)
+            case Ended(status=status, reason=reason):
+                self.result.status, self.result.reason = status, reason
+            case _:
+                pass
+
+    def invoke(self, effect: Invoke) -> None:
+        node = self.plan.nodes[effect.node]
+        assert not self.stopping, "a stopping run starts nothing"
+        assert effect.node not in self.finished, f"{node.id} was finished"
+        inputs = {
+            slot.name: STREAM
+            if slot.kind is SlotKind.STREAM and value is None
+            else self.words.plain(value)
+            for slot, value in zip(node.slots, effect.inputs, strict=True)
+        }
+        at = At(node.id, effect.lineage, effect.attempt, inputs)
+        self.result.invocations.append(
+            Invocation(node.id, at.lineage, at.attempt, tuple(sorted(inputs.items())))
+        )
+        code: Code = self.code[node.id]
+        assert effect.call not in self.calls
+        self.calls[effect.call] = _Live(effect.call, node, at, begin(code, at), self.count)
+        busy = [c for c in self.calls.values() if c.plan is node and not (c.waiting or c.paused)]
+        limit = node.spec.run.concurrency or 1
+        assert len(busy) <= limit, f"{len(busy)} calls of {node.id} at once, {limit} allowed"
+
+    def answer(self, number: int, value: object) -> None:
+        call = self.calls[number]
+        assert call.waiting, f"{call.at.node} is fed what it did not ask for"
+        call.waiting, call.answer = False, value
+        call.steps += 1
+
+    def read(self, call: _Live, slot: str, index: int) -> None:
+        if call.plan.type.inputs[slot].by_arrival:
+            key = (call.at.node, call.at.lineage, slot)
+            self.arrivals[key] = (*self.arrivals.get(key, ()), index)
+
+    def escalated(self, effect: Escalate) -> None:
+        self.open.append(effect)
+        self.result.escalations.append(
+            Escalated(
+                self.plan.nodes[effect.node].id,
+                effect.lineage,
+                effect.attempt,
+                frozenset(effect.allowed),
+                effect.emitted,
+                self.words.by_escalation(effect.caused_by),
+            )
+        )
+
+    def collect(self) -> Run:
+        result, trace = self.result, self.machine.trace
+        assert trace is not None
+        tell_trace(trace, result, self.words)
+        cuts = {
+            key: Cut(steps, result.closings[key].n)
+            for key, steps in self.cuts.items()
+            if key in result.closings
+        }
+        result.choices = Choices(cuts, self.arrivals, self.cancels)
+        result.pending = self.machine.pending()
+        result.report = self.machine.report()
+        result.causes = self.words.all_causes()
+        if result.status is Status.COMPLETED:
+            unfinished = [n.id for n in self.plan.nodes if n.index not in self.finished]
+            assert not unfinished, f"never finished: {unfinished}"
+        return result
