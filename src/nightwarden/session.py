@@ -77,8 +77,9 @@ class Session:
 
     `store` is the folder runs are recorded under (`.nightwarden`), None for no record. Relative
     paths are meant from `workdir`. `secrets` are values `$secrets.NAME` and `ctx.secret` find
-    before the environment. Raises `RunError` for inputs that do not fit, `SpecError` for a
-    workflow whose node types are not known here.
+    before the environment. `supervise` is a supervisor or a mode (`"scripted:FILE"`, `"operator"`,
+    `"replay:RUN"`). Raises `RunError` for inputs that do not fit or a mode that cannot be had,
+    `SpecError` for a workflow whose node types are not known here.
     """
 
     def __init__(
@@ -87,8 +88,7 @@ class Session:
         inputs: Mapping[str, object] | None = None,
         *,
         registry: Registry | None = None,
-        supervisor: Supervisor | None = None,
-        supervisor_name: str = "",
+        supervise: Supervisor | str | None = None,
         bounds: Bounds | None = None,
         store: Path | None = None,
         run_id: str | None = None,
@@ -104,13 +104,12 @@ class Session:
         self.workflow = workflow
         self.bounds = bounds or Bounds()
         self.inputs = resolve_inputs(workflow, inputs or {})
-        self._definitions = _definitions(workflow, registry or Registry())
+        self._definitions = _definitions(workflow, registry or _registry_of(workflow))
         self._plan = _plan(workflow)
         self._rng = random.Random(seed)
         self.run_id = RunId(run_id or _fresh_id(self._rng))
-        self._supervisor = supervisor
-        self._supervisor_name = supervisor_name or _mode_name(supervisor)
         self._store = store
+        self._supervisor, self._supervisor_name = _supervisor(supervise, store)
         self._workdir = (workdir or Path.cwd()).resolve()
         self._secrets = dict(secrets or {})
         self._settings = Settings(
@@ -480,6 +479,11 @@ def _plan(workflow: Workflow) -> Plan:
     return compile_plan(workflow, analysis)
 
 
+def _registry_of(workflow: Workflow) -> Registry:
+    """Where the workflow's own node types came from, else what is built in or installed."""
+    return workflow.catalog if isinstance(workflow.catalog, Registry) else Registry()
+
+
 def _definitions(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]:
     found: dict[str, NodeDef] = {}
     problems = []
@@ -508,8 +512,23 @@ def _fresh_id(rng: random.Random) -> RunId:
     return new_run_id(stamp, int.from_bytes(os.urandom(4)) ^ rng.getrandbits(1))
 
 
-def _mode_name(supervisor: Supervisor | None) -> str:
-    return "" if supervisor is None else type(supervisor).__name__.lower()
+def _supervisor(
+    supervise: Supervisor | str | None, store: Path | None
+) -> tuple[Supervisor | None, str]:
+    """The supervisor a mode names, and what the record calls it. Raises `RunError`."""
+    if supervise is None or supervise == "off":
+        return None, ""
+    if not isinstance(supervise, str):
+        return supervise, type(supervise).__name__.lower()
+    from nightwarden.runtime.supervisors.modes import make_supervisor
+
+    folder = RunFolder(store or Path(".nightwarden"))
+    made = make_supervisor(
+        supervise,
+        read_text=lambda name: Path(name).read_text(encoding="utf-8"),
+        read_run=folder.read,
+    )
+    return made, supervise
 
 
 def _bounds_json(bounds: Bounds) -> dict[str, object]:

@@ -30,6 +30,7 @@ class Registry:
     def __init__(self) -> None:
         self._known: dict[str, NodeDef] = {}
         self._searched: set[str] = set()
+        self._files: dict[Path, Sequence[NodeDef]] = {}
 
     def find(self, name: str) -> NodeType | None:
         """The node type of that name, or None."""
@@ -54,26 +55,30 @@ class Registry:
     def add(self, target: object) -> NodeDef:
         """Register a decorated function or class. Raises `TypeError` for anything else.
 
-        A later registration of the same name replaces the earlier one, but never a built-in.
+        Raises `TypeError` too for a name that is taken by other code.
         """
         found = definition_of(target)
         if found is None:
             raise TypeError(f"{target!r} is no node: decorate it with @node")
         self._search(found.type.name.partition(".")[0])
         known = self._known.get(found.type.name)
-        if known is not None and known.target is not found.target and _is_builtin(known):
+        if known is not None and known.target is not found.target:
+            whose = "is built in" if _is_builtin(known) else f"is {known.type.source} already"
             raise TypeError(
-                f"node type {found.type.name!r} is built in; give yours another name "
-                "with @node(type=…)"
+                f"node type {found.type.name!r} {whose}; give yours another name with @node(type=…)"
             )
         self._known[found.type.name] = found
         return found
 
     def load_file(self, path: Path) -> Sequence[NodeDef]:
-        """Import a Python file and register every node in it; relative imports do not work there.
+        """Import a Python file, once, and register every node in it.
 
-        Raises `SpecError` when it cannot be read or fails while being imported.
+        Relative imports do not work there. Raises `SpecError` when it cannot be read or fails
+        while being imported.
         """
+        path = path.resolve()
+        if path in self._files:
+            return self._files[path]
         if not path.is_file():
             raise SpecError([_file_problem(path, "there is no such file", "check the path")])
         spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -85,13 +90,15 @@ class Registry:
         sys.modules[path.stem] = module
         try:
             spec.loader.exec_module(module)
-            return [self.add(definition.target) for definition in _definitions(module)]
+            found = [self.add(definition.target) for definition in _definitions(module)]
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
             raise SpecError([_file_problem(path, message, "mend the file")]) from error
         finally:
             if before is not None:
                 sys.modules[path.stem] = before
+        self._files[path] = found
+        return found
 
     def _search(self, module: str) -> None:
         if module not in BUILTIN_MODULES or module in self._searched:

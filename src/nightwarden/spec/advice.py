@@ -26,10 +26,10 @@ def advise(
     workflow: Workflow,
     analysis: Analysis,
     findings: Findings,
-    input_lines: Mapping[str, int | None],
+    lines: Mapping[str, int | None],
 ) -> None:
-    """Add the warnings for a workflow without errors."""
-    _unused_inputs(workflow, findings, input_lines)
+    """Add the warnings for a workflow without errors. `lines` has those of `inputs.NAME`."""
+    _unused_inputs(workflow, findings, lines)
     _cannot_resume(workflow, findings)
     _holds_all_items(workflow, analysis, findings)
 
@@ -42,7 +42,7 @@ def _unused_inputs(workflow: Workflow, findings: Findings, lines: Mapping[str, i
                 "unused-input",
                 f"nothing is wired to input {spec.name!r}",
                 f"remove it, or use it: $inputs.{spec.name}",
-                line=lines.get(spec.name),
+                line=lines.get(f"{INPUTS}.{spec.name}"),
             )
 
 

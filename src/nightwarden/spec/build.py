@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -72,6 +73,7 @@ class Builder:
     def __init__(self, draft: Draft, catalog: Catalog | None) -> None:
         self._draft = draft
         self._types = _Types(catalog)
+        self._catalog = catalog
         self._findings = Findings(draft.file)
         self._built: Workflow | None = None
 
@@ -159,7 +161,7 @@ class Builder:
             findings.extend(self._findings.report())
             built = assemble(self._draft, self._types, findings)
             findings.raise_errors()
-            self._built = built
+            self._built = replace(built, catalog=self._catalog)
         return self._built
 
     def _error(

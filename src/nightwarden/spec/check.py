@@ -30,7 +30,14 @@ from nightwarden.spec.nodefile import CODE_ONLY, NODE_KEYS
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.sugar import desugar
 from nightwarden.spec.types import type_text
-from nightwarden.spec.workflow import EdgeSpec, NodeSpec, SecretRef, Workflow, json_value
+from nightwarden.spec.workflow import (
+    INPUTS,
+    EdgeSpec,
+    NodeSpec,
+    SecretRef,
+    Workflow,
+    json_value,
+)
 
 Slots = Set[tuple[str, str]]
 """Slots of nodes, as (node, slot)."""
@@ -39,7 +46,8 @@ Slots = Set[tuple[str, str]]
 def assemble(draft: Draft, catalog: Catalog, findings: Findings) -> Workflow:
     """The finished workflow of a draft. What is wrong with it is among the findings."""
     workflow, excused = desugar(draft, catalog, findings)
-    lines = {i.spec.name: i.line for i in draft.inputs}
+    lines = {f"{INPUTS}.{i.spec.name}": i.line for i in draft.inputs}
+    lines |= {f"outputs.{o.name}": o.line for o in draft.outputs or ()}
     return _settled(workflow, findings, excused, lines)
 
 
@@ -62,7 +70,7 @@ def check(workflow: Workflow, catalog: Catalog | None = None) -> tuple[Problem, 
 
 
 def _settled(
-    workflow: Workflow, findings: Findings, excused: Slots, input_lines: Mapping[str, int | None]
+    workflow: Workflow, findings: Findings, excused: Slots, lines: Mapping[str, int | None]
 ) -> Workflow:
     workflow = replace(workflow, types=specialise(workflow))
     incoming: dict[str, list[EdgeSpec]] = defaultdict(list)
@@ -82,9 +90,9 @@ def _settled(
     analysis = analyse(workflow)
     check_edges(workflow, analysis, findings)
     findings.extend(analysis.problems)
-    _check_outputs(workflow, findings)
+    _check_outputs(workflow, findings, lines)
     if not findings.failed:
-        advise(workflow, analysis, findings, input_lines)
+        advise(workflow, analysis, findings, lines)
     findings.charge(_owners(workflow))
     return workflow
 
@@ -167,7 +175,9 @@ class _NodeCheck:
             made = Checker(annotation).coerce(value)
         except Misfit as error:
             remedy = _how_to_mend(value, annotation)
-            self._error("property-type", f"{takes}: {error}", remedy, slot.name)
+            said = str(error).removeprefix(f"expected {type_text(annotation)}, ")
+            joined = f"{takes}, {said}" if said != str(error) else f"{takes}: {said}"
+            self._error("property-type", joined, remedy, slot.name)
             return value
         if not _can_be_written(made):
             remedy = "give it through a run input or a step of its own"
@@ -220,7 +230,7 @@ def _can_be_written(value: object) -> bool:
     return True
 
 
-def _check_outputs(workflow: Workflow, findings: Findings) -> None:
+def _check_outputs(workflow: Workflow, findings: Findings, lines: Mapping[str, int | None]) -> None:
     for name, place in (workflow.outputs or {}).items():
         node_id, _, slot = place.rpartition(".")
         node_type = workflow.types.get(node_id)
@@ -232,6 +242,7 @@ def _check_outputs(workflow: Workflow, findings: Findings) -> None:
                 "unknown-output",
                 f"output {name!r}: {node_id} puts out no {slot!r}",
                 suggestion(slot, known, what="slots"),
+                line=lines.get(f"outputs.{name}"),
             )
 
 

@@ -57,6 +57,9 @@ _PLAIN_WORDS = (
     ("a valid array", "a list"),
     ("a valid dictionary", "a mapping"),
     ("an object", "a mapping"),
+    (", unable to parse string as an integer", ""),
+    (", unable to parse string as a number", ""),
+    (", unable to interpret input", ""),
     (" valid ", " "),
 )
 

@@ -38,18 +38,23 @@ _SIGNS: Mapping[str, str] = {
     "suspended": "‖",
 }
 
+# Plain rules, no CSS variables: some viewers of SVG files know none.
 _STYLE = """
-.nw{--line:#57606a;--ink:#1f2328;--soft:#59636e;--card:#fff;--edge:#8c959f;--pill:#eef1f4;
-font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-@media (prefers-color-scheme:dark){.nw{--line:#9198a1;--ink:#e6edf3;--soft:#9198a1;
---card:#161b22;--edge:#656c76;--pill:#21262d}}
-.nw rect{fill:var(--card);stroke:var(--line)}.nw .engine rect{fill:var(--pill)}
-.nw text{fill:var(--ink)}.nw .type,.nw .head{fill:var(--soft);font-size:11px}
-.nw path{fill:none;stroke:var(--edge);stroke-width:1.3}.nw marker path{fill:var(--edge);stroke:none}
+.nw{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.nw rect{fill:#ffffff;stroke:#57606a}.nw .engine rect{fill:#eef1f4}
+.nw text{fill:#1f2328}.nw .type{fill:#59636e;font-size:11px}
+.nw path{fill:none;stroke:#8c959f;stroke-width:1.3}.nw marker path{fill:#8c959f;stroke:none}
 .nw .control{stroke-dasharray:5 4}
 .nw .running rect{stroke:#0969da;stroke-width:2}.nw .succeeded rect{stroke:#1a7f37;stroke-width:2}
 .nw .repaired rect,.nw .skipped rect{stroke:#9a6700;stroke-width:2}
 .nw .failed rect,.nw .cancelled rect{stroke:#cf222e;stroke-width:2}
+@media (prefers-color-scheme:dark){
+.nw rect{fill:#161b22;stroke:#9198a1}.nw .engine rect{fill:#21262d}
+.nw text{fill:#e6edf3}.nw .type{fill:#9198a1}
+.nw path{stroke:#656c76}.nw marker path{fill:#656c76}
+.nw .running rect{stroke:#4493f8}.nw .succeeded rect{stroke:#3fb950}
+.nw .repaired rect,.nw .skipped rect{stroke:#d29922}
+.nw .failed rect,.nw .cancelled rect{stroke:#f85149}}
 """
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nightwarden.spec.catalog import MISSING, NodeType
+from nightwarden.spec.catalog import MISSING, Catalog, NodeType
 
 VERSION: Final = 1
 INPUTS: Final = "inputs"
@@ -87,7 +87,8 @@ class Workflow:
     """What a run is. `types` holds the node type of every node, by node id.
 
     `outputs` maps names to `node.slot` where the author chose them, None for all unconnected ones.
-    `python` lists files with nodes that the workflow asks for.
+    `python` lists files with nodes that the workflow asks for. `catalog` is where its node types
+    were found, so that whoever runs it finds their code there too.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Workflow:
     prompts: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     types: Mapping[str, NodeType] = field(default_factory=dict, compare=False)
+    catalog: Catalog | None = field(default=None, compare=False, repr=False)
     file: str = field(default="", compare=False)
 
     def node(self, node_id: str) -> NodeSpec:
@@ -116,7 +118,7 @@ class Workflow:
 
     def canonical(self) -> dict[str, object]:
         """The canonical form: plain JSON values, defaults and line numbers left out."""
-        return _without_empty(
+        form = _without_empty(
             {
                 "version": VERSION,
                 "name": self.name,
@@ -131,6 +133,7 @@ class Workflow:
                 "settings": dict(self.settings),
             }
         )
+        return {**form, "nodes": form.get("nodes", []), "edges": form.get("edges", [])}
 
     def digest(self) -> str:
         """SHA-256 of the canonical form without `ui`, in hex: what a run was a run of."""

@@ -171,8 +171,7 @@ class _Reader:
             what = "stands inside what it names" if inside else "names no anchor above it"
             remedy = f'if the text *{name} is meant, quote it: "*{name}"'
             self._findings.error("bad-alias", f"*{name} {what}", remedy, line=line)
-            self._put(None, 1, line)
-            return
+            raise _Stop
         value, size = self._anchors[name]
         self._put(value, size, line)
 

@@ -90,7 +90,7 @@ def extract(
         return Article(title, found.text, url, _links(found.root, base), language)
     rest = found.text if found is not None else _all_text(tree)
     candidate = asdict(Article(title, rest, url, (), language))
-    name = url or repr(title)
+    name = url or (repr(title) if title else "the page")
     if cut:
         raise RecoverableError(
             f"{name} is cut off: it {cut}", candidate_output=candidate, code="cut-off"
@@ -173,17 +173,16 @@ def _all_text(tree: LexborHTMLParser) -> str:
 
 def _cut_off(source: str, *, require_end: bool) -> str:
     """How one sees that the end is missing; empty where it is there."""
-    tail = source[-_TAIL_CHARS:]
-    if _OPEN_TAG_AT_END.search(tail):
-        return "ends inside a tag"
     lower = source.lower()
-    for name in ("script", "style", "title"):
-        if lower.rfind(f"<{name}") > lower.rfind(f"</{name}"):
-            return f"ends inside <{name}>"
     comment = lower.rfind("<!--")
     # In a script these signs open no comment.
     if comment > lower.rfind("-->") and lower.find("</script", comment) < 0:
         return "ends inside a comment"
+    if _OPEN_TAG_AT_END.search(source[-_TAIL_CHARS:]):
+        return "ends inside a tag"
+    for name in ("script", "style", "title"):
+        if lower.rfind(f"<{name}") > lower.rfind(f"</{name}"):
+            return f"ends inside <{name}>"
     if require_end and "</html" not in lower[-_TAIL_CHARS:]:
         return "has no closing </html>"
     return ""

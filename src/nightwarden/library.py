@@ -1,0 +1,88 @@
+"""The library's way to a workflow: from a file, or built in Python.
+
+Each workflow gets a registry of its own, so that two of them may use the same name for
+different steps.
+
+Read next: `session.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from nightwarden.errors import Problem, RunError, SpecError
+from nightwarden.nodes.registry import Registry
+from nightwarden.spec import build
+from nightwarden.spec.load import load as load_text
+from nightwarden.spec.load import python_files
+from nightwarden.spec.workflow import Workflow
+
+
+def load(
+    path: str | Path,
+    *,
+    nodes: Iterable[object] = (),
+    trust: bool = False,
+    registry: Registry | None = None,
+) -> Workflow:
+    """Load a workflow file (YAML or JSON).
+
+    `nodes` are decorated functions, or Python files with some. Python files the workflow itself
+    names are imported only with `trust`. Raises `SpecError` with every problem at once,
+    `RunError` for a file that asks to be trusted.
+    """
+    path = Path(path)
+    text = read_workflow(path)
+    known = registry or Registry()
+    for item in nodes:
+        if isinstance(item, (str, Path)):
+            known.load_file(Path(item))
+        else:
+            known.add(item)
+    asked = python_files(text, file=str(path))
+    if asked and not trust:
+        names = ", ".join(asked)
+        raise RunError(
+            f"{path} wants to run code from {names}: "
+            "look at it, then allow it (trust=True or --trust)"
+        )
+    for name in asked:
+        known.load_file(path.parent / name)
+    loaded = load_text(
+        text,
+        catalog=known,
+        file=str(path),
+        name=path.stem,
+        read_text=lambda name: (path.parent / name).read_text(encoding="utf-8"),
+    )
+    return replace(loaded, catalog=known)
+
+
+def workflow(
+    name: str, *, registry: Registry | None = None, description: str = ""
+) -> build.Builder:
+    """Begin a workflow in Python; see `nightwarden.spec.build`."""
+    return build.workflow(name, catalog=registry or Registry(), description=description)
+
+
+def read_workflow(path: Path) -> str:
+    """The text of a workflow file. Raises `SpecError` for one that cannot be read."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        problem = Problem(
+            file=str(path),
+            rule="unreadable",
+            message=f"the file cannot be read: {error.strerror or error}",
+            remedy="check the path",
+        )
+    except UnicodeDecodeError as error:
+        problem = Problem(
+            file=str(path),
+            rule="encoding",
+            message=f"the file is not UTF-8 text (byte {error.start})",
+            remedy="save it as UTF-8",
+        )
+    raise SpecError([problem])
