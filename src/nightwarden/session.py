@@ -48,6 +48,7 @@ from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import Executor, ThreadExecutor
+from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.recording import Recorder, cause_text
 from nightwarden.runtime.secrets import SecretResolver
 from nightwarden.runtime.services import RunServices
@@ -160,15 +161,16 @@ class Session:
             raise RunError(f"run {self.run_id} was opened before: a session runs once")
         self._opened = True
         log = JsonLines(self.record) if self.record is not None else None
+        registry = SecretRegistry()
         try:
-            return await self._run(Bus(log))
+            with masked_logging(registry):
+                return await self._run(Bus(log), registry)
         finally:
             if log is not None:
                 log.close()
 
-    async def _run(self, bus: Bus) -> RunResult:
+    async def _run(self, bus: Bus, registry: SecretRegistry) -> RunResult:
         began = time.monotonic()
-        registry = SecretRegistry()
         secrets = SecretResolver(registry, self._secrets)
         services = RunServices(
             bus,
@@ -395,6 +397,7 @@ def run_on_own_loop(
     main: Coroutine[Any, Any, T],
     *,
     left_behind: Callable[[], frozenset[asyncio.Task[object]]] = frozenset,
+    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
 ) -> T:
     """Like `asyncio.run`, but a task deaf to cancellation does not hold up the end."""
     try:
@@ -404,7 +407,7 @@ def run_on_own_loop(
     else:
         main.close()
         raise RunError("an event loop is running here: await `arun` instead of calling `run`")
-    loop = asyncio.new_event_loop()
+    loop = make_loop()
     try:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)

@@ -9,7 +9,9 @@ Read next: `graphs.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+
+from hypothesis.vendor.pretty import RepresentationPrinter as Printer
 
 from nightwarden.lineage import Lineage
 from nightwarden.spec.workflow import Workflow
@@ -73,39 +75,18 @@ class Act:
     insists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A workflow, what its nodes do, and how many retries an item has."""
-
-    workflow: Workflow
-    acts: Mapping[str, tuple[Act, ...]]
-    inputs: Mapping[str, object] = field(default_factory=dict)
-    max_retries: int = 2
-
-    def act(self, node: str, lineage: Lineage) -> Act:
-        """The act that a lineage gets."""
-        acts = self.acts[node]
-        return acts[sum((3 * place + 1) * i for place, i in enumerate(lineage)) % len(acts)]
-
-    def __repr__(self) -> str:
-        """The case as one reads it: a line a node."""
-        lines = [f"retries {self.max_retries}"]
-        for spec in self.workflow.nodes:
-            node_type = self.workflow.types[spec.id]
-            marks = [m for m in ("fans_out", "reads", "retry_safe") if getattr(node_type, m)]
-            marks += [f"join={node_type.join}"] * (node_type.join != "all")
-            marks += [f"concurrency={spec.run.concurrency}"] * (spec.run.concurrency is not None)
-            lines.append(f"{spec.id} {' '.join(marks)} → {', '.join(node_type.outputs)}")
-            for edge in self.workflow.edges_into(spec.id):
-                slot = node_type.inputs[edge.target_slot]
-                more = ["default"] * (not slot.required) + ["accepts"] * slot.accepts_absent
-                more += ["by_arrival"] * slot.by_arrival
-                lines.append(
-                    f"    {slot.name}: {slot.kind} ← {edge.source}.{edge.source_slot} "
-                    + " ".join(more)
-                )
-            lines += [f"    act {act}" for act in self.acts[spec.id] if act != Act()]
-        return "\n".join(lines)
+def brief(record: object) -> str:
+    """A record as one reads it: what is as usual is left out."""
+    if isinstance(record, tuple):
+        return "[" + ", ".join(map(brief, record)) + "]"
+    if not isinstance(record, (Act, Fault, Read, Frame)):
+        return repr(set(record)) if isinstance(record, frozenset) else str(record)
+    told = (
+        f"{f.name}={brief(getattr(record, f.name))}"
+        for f in fields(record)
+        if getattr(record, f.name) != f.default
+    )
+    return f"{type(record).__name__}({', '.join(told)})"
 
 
 class Made:
@@ -137,13 +118,53 @@ class Mint:
         return known
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A workflow, what its nodes do, and how many retries an item has."""
+
+    workflow: Workflow
+    acts: Mapping[str, tuple[Act, ...]]
+    inputs: Mapping[str, object] = field(default_factory=dict)
+    max_retries: int = 2
+    mint: Mint = field(default_factory=Mint, compare=False)
+
+    def act(self, node: str, lineage: Lineage) -> Act:
+        """The act that a lineage gets."""
+        acts = self.acts[node]
+        return acts[sum((3 * place + 1) * i for place, i in enumerate(lineage)) % len(acts)]
+
+    def __repr__(self) -> str:
+        """The case as one reads it: a line a node."""
+        lines = [f"retries {self.max_retries}"]
+        for spec in self.workflow.nodes:
+            node_type = self.workflow.types[spec.id]
+            marks = [m for m in ("fans_out", "reads", "retry_safe") if getattr(node_type, m)]
+            marks += [f"join={node_type.join}"] * (node_type.join != "all")
+            marks += [f"concurrency={spec.run.concurrency}"] * (spec.run.concurrency is not None)
+            lines.append(f"{spec.id} {' '.join(marks)} → {', '.join(node_type.outputs)}")
+            for edge in self.workflow.edges_into(spec.id):
+                slot = node_type.inputs[edge.target_slot]
+                more = ["default"] * (not slot.required) + ["accepts"] * slot.accepts_absent
+                more += ["by_arrival"] * slot.by_arrival
+                lines.append(
+                    f"    {slot.name}: {slot.kind} ← {edge.source}.{edge.source_slot} "
+                    + " ".join(more)
+                )
+            acts = self.acts[spec.id]
+            lines += [f"    {brief(act)}" for act in acts if len(acts) > 1 or act != Act()]
+        return "\n".join(lines)
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """How Hypothesis prints a case."""
+        printer.text(repr(self))
+
+
 def codes(case: Case) -> dict[str, Code]:
     """The code of every node of a case."""
-    mint = Mint()
-    return {node_id: _code(case, mint) for node_id in case.workflow.types}
+    return {node_id: _code(case) for node_id in case.workflow.types}
 
 
-def _code(case: Case, mint: Mint) -> Code:
+def _code(case: Case) -> Code:
     def code(at: At) -> Running:
         act = case.act(at.node, at.lineage)
         fault = act.fault if act.fault and at.attempt <= act.fault.attempts else None
@@ -156,13 +177,15 @@ def _code(case: Case, mint: Mint) -> Code:
                 yield from _read(at, step, seen)
                 continue
             slots = _slots(case, at.node, stream=True)
-            frame = {s: mint.value(at, s, frames, *seen) for s in slots if s not in step.missing}
+            frame = {
+                s: case.mint.value(at, s, frames, *seen) for s in slots if s not in step.missing
+            }
             frames += 1
             yield Emit(frame)
         if fault is not None:
             raise fault.broken()
         slots = _slots(case, at.node, stream=False)
-        return {s: mint.value(at, s, *seen) for s in slots if s not in act.absent}
+        return {s: case.mint.value(at, s, *seen) for s in slots if s not in act.absent}
 
     return code
 

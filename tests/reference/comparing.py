@@ -55,6 +55,7 @@ def _events(case: Case, run: Run, meaning: Meaning) -> Iterator[str]:
     yield from _mapped("closing", run.closings, meaning.closings)
     yield from _counted("escalation", run.escalations, meaning.escalations)
     yield from (f"pending: {p}" for p in run.pending)
+    yield from (f"{node}: no Finish" for node in run.unfinished)
 
 
 def _settlements(

@@ -53,6 +53,7 @@ class Run:
     choices: Choices = field(default_factory=Choices)
     outcomes: Counter[int] = field(default_factory=Counter)
     pending: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
     widened: int = 0
     report: Report | None = None
     causes: list[Cause] = field(default_factory=list)

@@ -6,7 +6,7 @@ nothing pending at the end.
 
 from __future__ import annotations
 
-from hypothesis import event, given, note
+from hypothesis import event, given
 from hypothesis import strategies as st
 from reference.accounts import unlawful_cuts
 from reference.acting import Case, codes, judge
@@ -39,7 +39,6 @@ def meaning_of(case: Case, run: Run, *, keep_going: bool = False) -> Meaning:
 
 @given(cases(), PACES)
 def test_the_kernel_does_what_the_workflow_means(case: Case, pace: Pace) -> None:
-    note(repr(case))
     run = drive(case, pace)
     meaning = meaning_of(case, run)
     assert differences(case, run, meaning) == []
@@ -53,7 +52,6 @@ def test_the_kernel_does_what_the_workflow_means(case: Case, pace: Pace) -> None
 @given(cases(failing=True), PACES)
 def test_keep_going_does_all_that_does_not_depend_on_a_failure(case: Case, pace: Pace) -> None:
     """kernel.md §3."""
-    note(repr(case))
     run = drive(case, pace, keep_going=True)
     meaning = meaning_of(case, run, keep_going=True)
     assert differences(case, run, meaning) == []
@@ -66,7 +64,6 @@ def test_keep_going_does_all_that_does_not_depend_on_a_failure(case: Case, pace:
 @given(cases(failing=True), PACES)
 def test_a_stopped_run_does_a_part_of_what_the_workflow_means(case: Case, pace: Pace) -> None:
     """kernel.md §3: nothing new starts, what runs drains, its results are kept."""
-    note(repr(case))
     run = drive(case, pace)
     meaning = meaning_of(case, run)
     assert excess(case, run, meaning) == []

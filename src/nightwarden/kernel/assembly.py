@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from nightwarden.kernel.causes import CauseTable
 from nightwarden.kernel.plan import RUN, EdgeKind, EdgePlan, NodePlan, OutPlan, Plan
-from nightwarden.kernel.routing import BROADCAST, JOIN, SINGLE
+from nightwarden.kernel.routing import BROADCAST, CAPTURE, COLLECT, JOIN, READ, SINGLE
 from nightwarden.kernel.state import (
     Capture,
     Edge,
@@ -22,6 +22,8 @@ from nightwarden.kernel.state import (
     State,
 )
 from nightwarden.spec.catalog import SlotKind
+
+_ROLES = {EdgeKind.COLLECT: COLLECT, EdgeKind.READ: READ}
 
 
 def assemble(plan: Plan, settings: Settings, limits: Callable[[NodePlan], int]) -> State:
@@ -55,6 +57,8 @@ def assemble(plan: Plan, settings: Settings, limits: Callable[[NodePlan], int]) 
     for node in nodes:
         node.outs = tuple(_out(out, nodes) for out in node.plan.outs)
         node.ends = tuple(_out(out, nodes) for out in node.plan.ends)
+        if len(node.outs) == 1 and not node.special:
+            node.only = node.outs[0].edges
     return State(
         plan=plan,
         settings=settings,
@@ -83,6 +87,8 @@ def _nodes(
                 special=node.own_root >= 0 or node.type.reads,
                 first_key=first_key,
                 broadcasts=tuple((port, d) for port, d in depths if d < node.depth),
+                exit=node.exit,
+                depth=node.depth,
                 own_root=roots[node.own_root] if node.own_root >= 0 else None,
             )
         )
@@ -102,21 +108,20 @@ def _out(out: OutPlan, nodes: tuple[Node, ...]) -> Out:
 
 def _edge(edge: EdgePlan, nodes: tuple[Node, ...]) -> Edge:
     if edge.kind is EdgeKind.CAPTURE:
-        return Edge(edge, int(edge.kind), None, edge.port, -1, -1, -1, -1, 0)
+        return Edge(edge, CAPTURE, nodes[edge.source], edge.port, -1, -1, -1, 0)
     target = nodes[edge.target]
-    join = JOIN
+    role = _ROLES.get(edge.kind, JOIN)
     if edge.kind is EdgeKind.PLAIN:
         if edge.depth < target.plan.depth:
-            join = BROADCAST
+            role = BROADCAST
         elif target.plan.ports == 1:
-            join = SINGLE
+            role = SINGLE
     return Edge(
         edge,
-        int(edge.kind),
+        role,
         target,
         edge.port,
         target.first_key + edge.port,
-        join,
         edge.exit,
         edge.group,
         edge.position,

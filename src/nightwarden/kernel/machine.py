@@ -26,6 +26,7 @@ from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
 from nightwarden.kernel.routing import (
     finish_single,
     outputs,
+    place,
     propagate,
     ready,
     settle,
@@ -74,7 +75,6 @@ class Machine:
     ) -> None:
         self._state = state = assemble(plan, settings or Settings(), limits)
         self._handlers: dict[type, Callable[[Stimulus], None]] = {
-            Succeeded: self._succeeded,  # type: ignore[dict-item]
             Emitted: self._emitted,  # type: ignore[dict-item]
             Requested: self._requested,  # type: ignore[dict-item]
             RunStarted: self._started,  # type: ignore[dict-item]
@@ -92,7 +92,10 @@ class Machine:
         Raises `KernelBug` when a law of the engine is broken.
         """
         state = self._state
-        self._handlers[type(stimulus)](stimulus)
+        if type(stimulus) is Succeeded:
+            self._succeeded(stimulus)
+        else:
+            self._handlers[type(stimulus)](stimulus)
         if state.work:
             propagate(state)
         if state.active == 0 or state.status is not None:
@@ -202,17 +205,19 @@ class Machine:
             state.out.append(
                 Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
             )
-        carried = call.carried
+        values = stimulus.outputs
         if node.special:
-            self._end_special(call, stimulus.outputs)
+            self._end_special(call, values)
+        elif node.only is not None and not call.carried and values[0] is not NOT_TAKEN:
+            settle(state, node.only, item, values[0])
         else:
-            outputs(state, node.outs, node, item, stimulus.outputs, carried)
-        if node.plan.exit >= 0:
-            take(state, item, node.plan.exit, True)
-        if node.plan.depth == 0:
+            outputs(state, node.outs, node, item, values, call.carried)
+        if node.exit >= 0:
+            take(state, item, node.exit, True)
+        if node.depth == 0:
             finish_single(state, node)
         if node.queue:
-            place_freed(state, node)
+            place(state, node)
 
     def _end_special(self, call: Call, values: tuple[object, ...]) -> None:
         """A reader or fan-out ended by itself."""

@@ -123,6 +123,14 @@ class SecretRegistry:
         except BaseException:
             return HIDDEN
 
+    def mask_key(self, key: str) -> str:
+        """`mask` for a field's name; names come again and again, so clean ones are remembered."""
+        return self._scanner().mask_key(key) if self._secrets else key
+
+    def may_be_numbers(self) -> bool:
+        """Whether a number can hold a secret."""
+        return bool(self._secrets) and self._scanner().numeric
+
     def _scanner(self) -> Scanner:
         size, scanner = self._built
         if size != len(self._secrets):
@@ -137,6 +145,8 @@ class _Deep:
 
     def __init__(self, registry: SecretRegistry) -> None:
         self._mask = registry.mask
+        self._mask_key = registry.mask_key
+        self._numbers = registry.may_be_numbers()
         self._has_secrets = bool(registry._secrets)
         self._done: dict[int, object] = {}
         self._alive: list[object] = []
@@ -145,7 +155,7 @@ class _Deep:
         kind = type(value)
         if kind is str:
             return self._mask(value)  # type: ignore[arg-type]
-        if value is None or kind is bool:
+        if value is None or kind is bool or (not self._numbers and kind in (int, float)):
             return value
         anatomy = anatomy_of(value)
         if isinstance(anatomy, Atom):
@@ -187,6 +197,8 @@ class _Deep:
         return value if same else _as_dict(made)
 
     def _key(self, key: object) -> object:
+        if type(key) is str:
+            return self._mask_key(key)
         return self._other(key, key_text(key))
 
     def _items(self, anatomy: Items, value: object) -> object:

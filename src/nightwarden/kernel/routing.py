@@ -28,7 +28,6 @@ from nightwarden.kernel.causes import (
 from nightwarden.kernel.closing import CATEGORY, close_absent, gather, open_group, take
 from nightwarden.kernel.effects import Finish, Halt, Invoke, Prune
 from nightwarden.kernel.matching import match
-from nightwarden.kernel.plan import EdgeKind
 from nightwarden.kernel.state import (
     PENDING,
     Buffer,
@@ -43,40 +42,33 @@ from nightwarden.kernel.state import (
     State,
 )
 
-SINGLE, JOIN, BROADCAST = 0, 1, 2
-_PLAIN, _COLLECT, _READ = int(EdgeKind.PLAIN), int(EdgeKind.COLLECT), int(EdgeKind.READ)
+SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE = range(6)
+"""What an edge does at its target: the only input, one of several, one for many items, …"""
 
 
 def settle(state: State, edges: Sequence[Edge], item: Item, settlement: object) -> None:
     """Send one settlement of `item` along every edge of an output slot."""
-    for edge in edges:
-        if state.trace is not None:
-            state.trace.append(("settle", edge.plan.index, item.lineage, settlement))
-        kind = edge.kind
-        if kind == _PLAIN:
-            target = edge.target
-            assert target is not None
-            if edge.join == SINGLE:
-                arrive_single(state, target, item, settlement)
-            else:
-                _arrive(state, target, edge.port, edge.join, edge.key, item, settlement)
-            if edge.exit >= 0:
-                take(state, item, edge.exit, settlement)
-        elif kind == _COLLECT:
-            gather(state, edge, item, settlement)
-        elif kind == _READ:
-            reading.arrive(state, edge, item, settlement)
-        else:
-            _capture(state, edge, item, settlement)
-
-
-def arrive_single(state: State, node: Node, item: Item, settlement: object) -> None:
-    """The only input of a node: nothing to join."""
+    if state.trace is not None:
+        state.trace += [("settle", e.plan.index, item.lineage, settlement) for e in edges]
     kind = type(settlement)
-    if node.simple and kind is not Absent and kind is not Carried:
-        ready(state, node, item, (settlement,), NO_CAUSES)
-    else:
-        _decide(state, node, item, [settlement])
+    bare = kind is not Absent and kind is not Carried
+    for edge in edges:
+        role = edge.role
+        if role == SINGLE:
+            if bare and edge.target.simple:
+                ready(state, edge.target, item, (settlement,), NO_CAUSES)
+            else:
+                _decide(state, edge.target, item, [settlement])
+        elif role == COLLECT:
+            gather(state, edge, item, settlement)
+        elif role == READ:
+            reading.arrive(state, edge, item, settlement)
+        elif role == CAPTURE:
+            _capture(state, edge, item, settlement)
+        else:
+            _arrive(state, edge.target, edge.port, edge.role, edge.key, item, settlement)
+            if role == BROADCAST:
+                take(state, item, edge.exit, settlement)
 
 
 def _arrive(
@@ -201,12 +193,14 @@ def _prepare(state: State, call: Call) -> bool:
 
 def place(state: State, node: Node) -> None:
     """A place at a node is free: start what waits for one."""
-    while node.queue and node.running < node.limit and state.status is None:
-        waiting = node.queue.popleft()
+    queue = node.queue
+    while queue and node.running < node.limit and state.status is None:
+        waiting = queue.popleft()
         if type(waiting) is Call:
             again(state, waiting)
         else:
-            start(state, node, *waiting)  # type: ignore[misc]
+            item, inputs, carried = waiting  # type: ignore[misc]
+            start(state, node, item, inputs, carried)
 
 
 def again(state: State, call: Call) -> None:
@@ -326,7 +320,7 @@ def propagate(state: State) -> None:
 
 def _arrive_port(state: State, node: Node, port: int, item: Item, settlement: object) -> None:
     if node.plan.ports == 1 and node.plan.port_depths[0] == node.plan.depth:
-        arrive_single(state, node, item, settlement)
+        _decide(state, node, item, [settlement])
         return
     join = JOIN if node.plan.port_depths[port] == node.plan.depth else BROADCAST
     _arrive(state, node, port, join, node.first_key + port, item, settlement)

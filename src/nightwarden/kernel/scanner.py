@@ -7,59 +7,37 @@
                          ▼
              check: decoded in every way, does the result still tell?  ──▶ ••••(hidden)
 
-The sieve looks at the text twice: with all but ASCII letters and digits removed, and the same
-after escapes are decoded. Encoders change or insert only what the sieve removes, or what it
-decodes, so what it lets pass holds no secret.
-
 Read next: `redaction.py`.
 """
 
 from __future__ import annotations
 
-import html
 import re
-import string
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import unquote
 
 from nightwarden.kernel.marks import HIDDEN, MASK_PREFIX, mask_of
 from nightwarden.kernel.secret_forms import SHORT, Form, Secret
 from nightwarden.kernel.secret_reading import occurrences
+from nightwarden.kernel.sieve import BROKEN_ESCAPE, FOLD, decodings, sieved
 
 Span = tuple[int, int, str]
 
-_KEPT: Final = (string.ascii_letters + string.digits).encode()
-_DROPPED: Final = bytes(byte for byte in range(256) if byte not in _KEPT)
-
-_PERCENT = re.compile(r"%(?:25)*([0-7][0-9A-Fa-f])")
-_REFERENCE = re.compile(
-    r"&(?:amp;)*#(?:([0-9]{1,7})|[xX]([0-9A-Fa-f]{1,6}));|&(?:nbsp|Tab|NewLine);"
-)
-_ESCAPE = re.compile(
-    r"\\+(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})"
-    r"|([0-3][0-7]{2})|[nrtfv])"
-)
-_BREAK_TAG = re.compile(r"<w?br\s*/?>", re.IGNORECASE)
-_BASES: Final = {
-    _PERCENT: (16,),
-    _REFERENCE: (10, 16),
-    _ESCAPE: (16, 16, 16, 16, 8),
-    _BREAK_TAG: (),
-}
-_SIGNS: Final = (("%", _PERCENT), ("&", _REFERENCE), ("\\", _ESCAPE), ("<", _BREAK_TAG))
-_FOLD = re.compile(r"[ \t]*[\r\n]\s*")
 _ELLIPSIS = re.compile(r"\.{3}|…|\[\.\.\.\]")
+_MOST_KEYS: Final = 4_096
+_NUMBER_SIGNS: Final = frozenset("0123456789.+-eE")
 _FRAGMENT: Final = 8
 _LAST_FRAGMENT: Final = 12
-_ROUNDS: Final = 4
 
 
 class Scanner:
-    """Masks a fixed set of secrets. Immutable once built."""
+    """Masks a fixed set of secrets."""
 
-    __slots__ = ("_always", "_fragile", "_marks", "_needles", "longest")
+    __slots__ = (
+        "_always", "_clean_keys", "_forms", "_fragile", "_lengths", "_marks", "_needles", "longest",
+        "numeric",
+    )  # fmt: skip
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
         needles: dict[bytes, list[Form]] = {}
@@ -74,13 +52,27 @@ class Scanner:
                 if not form.needles:
                     always.append(form)
             fragile += [(text, secret.name) for text in secret.fragile]
-        self._needles = tuple((needle, tuple(forms)) for needle, forms in needles.items())
+        self._forms = needles
+        self._needles = sorted(needles, key=len)
+        self._lengths = [len(needle) for needle in self._needles]
         self._always = tuple(always)
         self._fragile = tuple(fragile)
         names = sorted({mask_of(form.name) for form in (*always, *_all(needles))})
         self._marks = re.compile("|".join(re.escape(name) for name in names) or r"(?!)")
         self.longest = longest
         """How many characters the longest form has."""
+        self.numeric = any(map(_may_be_a_number, (*always, *_all(needles))))
+        """Whether a number can hold one of the secrets."""
+        self._clean_keys: set[str] = set()
+
+    def mask_key(self, text: str) -> str:
+        """Like `mask`, for texts that come again and again: keys found clean are remembered."""
+        if text in self._clean_keys:
+            return text
+        masked = self.mask(text)
+        if masked == text and len(text) <= 64 and len(self._clean_keys) < _MOST_KEYS:
+            self._clean_keys.add(text)
+        return masked
 
     def mask(self, text: str) -> str:
         """`text` with a mark in place of every secret; the very same text where there is none."""
@@ -95,6 +87,8 @@ class Scanner:
 
     def _mask_part(self, text: str) -> str:
         forms = self._suspects(text)
+        if not forms and len(text) < _FRAGMENT:
+            return text
         spans = [*self._spans(text, forms), *self._fragments(text)]
         if spans:
             text = _replace(text, spans)
@@ -104,19 +98,19 @@ class Scanner:
 
     def _suspects(self, text: str) -> tuple[Form, ...]:
         """The forms that may stand in `text`."""
-        readings = list(_readings(text))
-        if len(readings) > 1 and _FOLD.search(text):
-            readings += list(_readings(_FOLD.sub("", text)))[1:]
-        sieved = b"\0".join(map(_letters, readings))
-        found = [form for needle, forms in self._needles if needle in sieved for form in forms]
-        return (*self._always, *dict.fromkeys(found))
+        letters = sieved(text)
+        short = self._needles[: bisect_right(self._lengths, len(letters))]
+        hits = [needle for needle in short if needle in letters]
+        if not hits:
+            return self._always
+        found = [form for needle in hits for form in self._forms[needle]]
+        return tuple(dict.fromkeys([*self._always, *found]))
 
     def _spans(self, text: str, forms: tuple[Form, ...]) -> Iterator[Span]:
         for form in forms:
             for start, end in occurrences(text, form):
                 yield start, end, form.name
-        if forms and _FOLD.search(text) and any(sign in text for sign, _ in _SIGNS):
-            # Lines may have been broken inside an escape: `%2` at the end of one, `F` on the next.
+        if forms and BROKEN_ESCAPE.search(text):
             unfolded = _Unfolded(text)
             for form in forms:
                 for start, end in occurrences(unfolded.text, form):
@@ -127,10 +121,12 @@ class Scanner:
         if not self._fragile:
             return
         cuts = [(cut.start(), cut.end()) for cut in _ELLIPSIS.finditer(text)]
+        last = text[-_LAST_FRAGMENT:]
         for token, name in self._fragile:
-            end = _ending(text, len(text), token, _LAST_FRAGMENT)
-            if 0 < end < len(token):
-                yield len(text) - end, len(text), name
+            if last in token and len(last) == _LAST_FRAGMENT:
+                end = _ending(text, len(text), token, _LAST_FRAGMENT)
+                if 0 < end < len(token):
+                    yield len(text) - end, len(text), name
             for left, right in cuts:
                 head = _ending(text, left, token, _FRAGMENT)
                 tail = _beginning(text, right, token, _FRAGMENT if not head else 3)
@@ -142,15 +138,14 @@ class Scanner:
             squashed
             for form in forms
             if form.verify and form.spaced and not form.word
-            for squashed in (_squash(form.verify), _squash(_unescaped(form.verify)))
+            for squashed in map(_squash, decodings(form.verify))
             if len(squashed) >= SHORT
         }
         if not wanted:
             return False
         bare = self._marks.sub("\0\0", text)
-        squashed = {
-            _squash(read) for start in (bare, _FOLD.sub("", bare)) for read in _all_read(start)
-        }
+        starts = dict.fromkeys((bare, FOLD.sub("", bare)))
+        squashed = [_squash(read) for start in starts for read in decodings(start)]
         return any(secret in read for secret in wanted for read in squashed)
 
 
@@ -162,7 +157,7 @@ class _Unfolded:
         self._shifts: list[int] = []
         parts: list[str] = []
         place = length = 0
-        for start, end in [*(m.span() for m in _FOLD.finditer(text)), (len(text), len(text))]:
+        for start, end in [*(m.span() for m in FOLD.finditer(text)), (len(text), len(text))]:
             self._starts.append(length)
             self._shifts.append(place - length)
             parts.append(text[place:start])
@@ -180,39 +175,8 @@ def _all(needles: dict[bytes, list[Form]]) -> Iterator[Form]:
         yield from forms
 
 
-def _letters(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass").translate(None, _DROPPED)
-
-
-def _readings(text: str) -> Iterator[str]:
-    """`text`, then with escapes of ASCII decoded and escaped white space removed, kind by kind.
-
-    A round may turn one kind of escape into another, so there are several.
-    """
-    yield text
-    for _ in range(_ROUNDS):
-        before = text
-        for sign, escape in _SIGNS:
-            if sign in text:
-                text = escape.sub(_character, text)
-        if text == before:
-            return
-        yield text
-
-
-def _character(match: re.Match[str]) -> str:
-    """An ASCII character for its escape; nothing for any other, since the sieve drops those."""
-    char = _any_character(match)
-    return char if char.isascii() and not char.isspace() else ""
-
-
-def _any_character(match: re.Match[str]) -> str:
-    base = _BASES[match.re]
-    for code, radix in zip(match.groups(), base, strict=True):
-        if code is not None:
-            value = int(code, radix)
-            return chr(value) if value < 0x110000 else ""
-    return ""
+def _may_be_a_number(form: Form) -> bool:
+    return all(not _NUMBER_SIGNS.isdisjoint(unit) for unit in form.units if unit)
 
 
 def _replace(text: str, spans: list[Span]) -> str:
@@ -268,19 +232,5 @@ def _beginning(text: str, start: int, token: str, least: int) -> int:
 _QUOTING = re.compile(r"[\s\"'`\\]+")
 
 
-def _all_read(text: str) -> Iterator[str]:
-    """`text` decoded once, twice, … until nothing is left to decode."""
-    for _ in range(_ROUNDS):
-        yield text
-        before, text = text, _unescaped(text)
-        if text == before:
-            return
-
-
 def _squash(text: str) -> str:
     return _QUOTING.sub("", text)
-
-
-def _unescaped(text: str) -> str:
-    text = html.unescape(unquote(text))
-    return _ESCAPE.sub(_any_character, text) if "\\" in text else text

@@ -92,17 +92,27 @@ def occurrences(text: str, form: Form) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=512)
 def _head(units: tuple[str, ...], word: bool) -> re.Pattern[str]:
-    """Finds where a form may start: its first character and a possible second, or an escape."""
-    first = _class(units[0])
-    escape = "[%\\\\&=]"
-    if len(units) < 2 or units[1] == MAYBE_SPACE:
-        return re.compile(f"{first}|{escape}")
-    between = "" if word else _GAP_STARTS
-    return re.compile(f"{first}(?=[{_members(units[1])}%\\\\&={between}])|{escape}")
+    """Finds where a form may start: its first character and a possible second, or its escape."""
+    first, second = units[0], units[1] if len(units) > 1 else MAYBE_SPACE
+    plain = f"[{_members(first)}]"
+    if second != MAYBE_SPACE:
+        between = "" if word else _GAP_STARTS
+        plain += f"(?=[{_members(second)}%\\\\&={between}])"
+    return re.compile("|".join((plain, *_escapes_of(first))))
 
 
-def _class(unit: str) -> str:
-    return f"[{_members(unit)}]"
+def _escapes_of(unit: str) -> Iterator[str]:
+    """Where an escape of one of the unit's characters may start, by the sign it starts with."""
+    codes = {char.encode(codec, "ignore")[:1].hex() for char in unit for codec in _CODECS}
+    hexes = "|".join(sorted(codes - {""}))
+    yield f"%(?=25|26|5[Cc]|(?i:{hexes}))"
+    yield f"=(?={hexes.upper()})"
+    yield r"&(?=(?:amp;)*\#|amp;)" if unit.isalnum() else "&"
+    letters = "".join(sign for sign, char in _CONTROLS.items() if char in unit)
+    yield rf"\\(?=[\\uUx0-7{letters}{'' if unit.isalnum() else _members(unit)}])"
+
+
+_CODECS: Final = ("utf-8", "latin-1")
 
 
 def _members(unit: str) -> str:

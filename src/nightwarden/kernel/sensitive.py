@@ -124,7 +124,7 @@ def hidden_pair(value: object) -> str | bytes | None:
 
 _NAME_KEYS: Final = ("name", "Name", "key", "Key")
 
-_NAME = r"[A-Za-z_][\w.\[\]-]{0,80}"
+_NAME = r"[A-Za-z_][\w.\[\]-]{0,80}+"
 _QUOTED = re.compile(
     # 'name': 'value'  "name": "value"  "name": 12  — quotes escaped or not; also name='value'
     rf"(?P<key>(?P<open>\\*[\"'])(?P<name>{_NAME})(?P=open)\s*[:=]\s*|\b(?P<bare>{_NAME})\s*=\s*)"

@@ -157,7 +157,10 @@ class Root(msgspec.Struct, eq=False):
 
 
 class Node(msgspec.Struct, eq=False):
-    """A node at run time. `limit` invocations run at once; `queue` waits for a free place."""
+    """A node at run time. `limit` invocations run at once; `queue` waits for a free place.
+
+    `only` are the edges of a plain node's single output slot.
+    """
 
     plan: NodePlan
     index: int
@@ -168,6 +171,9 @@ class Node(msgspec.Struct, eq=False):
     broadcasts: tuple[tuple[int, int], ...]
     outs: tuple[Out, ...] = ()
     ends: tuple[Out, ...] = ()
+    exit: int = -1
+    depth: int = 0
+    only: tuple[Edge, ...] | None = None
     own_root: Root | None = None
     running: int = 0
     queue: deque[Call | tuple[Item, tuple[object, ...], CauseSet]] = msgspec.field(
@@ -191,14 +197,16 @@ class Node(msgspec.Struct, eq=False):
 
 
 class Edge(msgspec.Struct, eq=False):
-    """An edge at run time. `key` names the port among all ports of the plan."""
+    """An edge at run time. `role` is one of `routing.SINGLE` …; `key` names the port among all.
+
+    A captured slot has an edge whose target is its own source.
+    """
 
     plan: EdgePlan
-    kind: int
-    target: Node | None
+    role: int
+    target: Node
     port: int
     key: int
-    join: int
     exit: int
     gather: int
     position: int

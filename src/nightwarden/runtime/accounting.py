@@ -14,20 +14,19 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 
+import msgspec
+
 from nightwarden.errors import NodeError
 
 MICRO = 1_000_000
 
 
-class Account:
+class Account(msgspec.Struct):
     """The cost and the assets of one attempt. Money in micro-dollars; thread-safe."""
 
-    __slots__ = ("assets", "cost_known", "cost_micro_usd")
-
-    def __init__(self) -> None:
-        self.cost_micro_usd = 0
-        self.cost_known = True
-        self.assets: list[Mapping[str, object]] = []
+    cost_micro_usd: int = 0
+    cost_known: bool = True
+    assets: list[Mapping[str, object]] = []
 
     def spend(self, usd: float) -> None:
         """Book money in dollars. Raises `NodeError` for what is no amount: the cost is unknown."""

@@ -62,9 +62,10 @@ class Binding:
         )
         self._names = tuple(slot.name for slot in node.slots)
         self._direct = not self._secret and all(s.direct for s in self._slots)
-        self._single = (
+        self.single = (
             len(self._names) == 1 and self._direct and not self._fixed and self._names[0]
         ) or ""
+        self.fans_list_out = node.type.name == "flow.ForEach" and len(node.outs) == 1
         self._outs = node.ends if node.type.fans_out else node.outs
         self._checks = {name: Checker(slot.type) for name, slot in node.type.outputs.items()}
         self._whole = (
@@ -80,8 +81,8 @@ class Binding:
 
     def arguments(self, inputs: Sequence[object], secret: Callable[[str], str]) -> Arguments:
         """The keyword arguments of a call. Raises `BadInput` for a value that does not fit."""
-        if self._single:
-            return Arguments({self._single: inputs[0]})
+        if self.single:
+            return Arguments({self.single: inputs[0]})
         if self._direct:
             return Arguments({**self._fixed, **dict(zip(self._names, inputs, strict=True))})
         found = Arguments(dict(self._fixed))
@@ -121,6 +122,10 @@ class Binding:
             if not slot.check.fits(part):
                 problem = slot.check.problems(part)[0]
                 raise BadInput(f"input {slot.plan.name}: {problem}", code="bad-input")
+
+    def shown(self, inputs: Sequence[object]) -> Arguments:
+        """The arguments of a direct call, for the record of its failure."""
+        return Arguments(dict(zip(self._names, inputs, strict=True)))
 
     # -- results --
 

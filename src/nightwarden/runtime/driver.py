@@ -68,6 +68,9 @@ from nightwarden.runtime.streaming import StreamCall
 GRACE_S: Final = 2.0
 """How long a cancelled step may take to end before it is left behind."""
 
+FAIR_SHARE: Final = 64
+"""How many invocations a worker runs before others get a turn."""
+
 ASYNC_CONCURRENCY: Final = 8
 THREAD_CONCURRENCY: Final = 4
 
@@ -115,7 +118,7 @@ class Driver:
         self._bindings = tuple(
             Binding(plan, node, definitions[node.id], self._explain) for node in plan.nodes
         )
-        self._pools = tuple(Pool(binding, self._run_plain) for binding in self._bindings)
+        self._pools = tuple(Pool(binding, self._drain) for binding in self._bindings)
         self._streaming = tuple(n.type.fans_out or n.type.reads for n in plan.nodes)
         self._streams: dict[int, StreamCall] = {}
         self._instances: dict[int, Node] = {}
@@ -156,6 +159,8 @@ class Driver:
         self._done = loop.create_future()
         try:
             await self._set_up()
+            for pool in self._pools:
+                pool.direct = self._direct(pool.binding)
             self.tell(RunStarted(inputs))
             ended = await self._wait()
         finally:
@@ -186,26 +191,32 @@ class Driver:
 
     def tell(self, stimulus: Stimulus) -> None:
         """Tell the kernel a fact and perform what it orders."""
+        self._perform(self.machine.handle, stimulus)
+
+    def _perform(self, handle: Callable[[Stimulus], Sequence[Effect]], stimulus: Stimulus) -> None:
+        """Perform the kernel's orders in order, those that follow from them included."""
         try:
-            effects = self.machine.handle(stimulus)
-        except BaseException as bug:
-            self._break(bug)
-            return
-        if self._performing:
-            self._effects.extend(effects)
-            return
-        orders = self._orders
-        self._performing = True
-        try:
+            effects = handle(stimulus)
+            if self._performing:
+                self._effects.extend(effects)
+                return
+            self._performing = True
+            pools, orders = self._pools, self._orders
             for effect in effects:
-                orders[type(effect)](effect)
+                if type(effect) is Invoke and pools[effect.node].plain:
+                    pool = pools[effect.node]
+                    pool.queue.append(effect)
+                    if not pool.waking:
+                        pool.wake()
+                else:
+                    orders[type(effect)](effect)
             while self._effects:
                 effect = self._effects.popleft()
                 orders[type(effect)](effect)
-        except BaseException as bug:
-            self._break(bug)
-        finally:
             self._performing = False
+        except BaseException as bug:
+            self._performing = False
+            self._break(bug)
 
     def _break(self, bug: BaseException) -> None:
         """The engine itself failed: nothing can be relied on, end loudly."""
@@ -224,8 +235,12 @@ class Driver:
         if not pool.started:
             pool.started = True
             self.recorder.node_started(effect)
-        if not self._streaming[effect.node]:
-            pool.push(effect)
+            if not self._streaming[effect.node]:
+                pool.plain = True
+        if pool.plain:
+            pool.queue.append(effect)
+            if not pool.waking:
+                pool.wake()
             return
         call = StreamCall(effect, pool.binding, self)
         self._streams[effect.call] = call
@@ -307,45 +322,73 @@ class Driver:
 
     # -- plain calls --
 
-    async def _run_plain(self, pool: Pool, worker: Worker, invoke: Invoke) -> None:
-        binding = pool.binding
-        definition = binding.definition
-        worker.call = invoke.call
-        account = Account()
-        current.set(account)
-        recorder = self.recorder
-        began = recorder.begun(invoke)
-        arguments: Arguments | None = None
-        try:
-            arguments = binding.arguments(invoke.inputs, self.services.secret)
-            if definition.context_name is not None:
-                arguments.values[definition.context_name] = self._context(invoke, account)
-            if arguments.absent_cause:
-                absent_cause.set(arguments.absent_cause)
-            value = await self._call(invoke.node, binding, arguments)
-            outputs = binding.results(value)
-        except BaseException as error:  # whatever a step raises is its failure
+    async def _drain(self, pool: Pool, worker: Worker) -> None:
+        """Run what is queued at a node, one after the other, for a fair while."""
+        queue, binding, recorder = pool.queue, pool.binding, self.recorder
+        bus, machine = self.services.bus, self.machine
+        code, single = pool.direct
+        for _ in range(FAIR_SHARE):
+            if not queue:
+                return
+            invoke = queue.popleft()
+            if queue and not pool.waking:
+                pool.wake()
+            worker.call = invoke.call
+            account = Account()
+            current.set(account)
+            began = recorder.begun(invoke) if bus.active else None
+            arguments: Arguments | None = None
+            outputs: tuple[object, ...] | None
+            failure: BaseException
+            try:
+                if single:
+                    value = await code(**{single: invoke.inputs[0]})
+                else:
+                    arguments = binding.arguments(invoke.inputs, self.services.secret)
+                    value = await self._call(invoke, account, binding, arguments)
+                outputs = binding.results(value)
+            except BaseException as error:  # whatever a step raises is its failure
+                outputs = None
+                failure = error
             if worker.abandoned:
                 return
+            if outputs is None:
+                self._plain_failed(worker, invoke, failure, account, arguments)
+                continue
             worker.call = 0
-            self._ended_badly(invoke, error, account, arguments, halting=worker.halting)
             if worker.halting:
                 worker.halting = False
                 _uncancel()
-            return
-        if worker.abandoned:
-            return
+            if began is not None or account.cost_micro_usd:
+                recorder.succeeded(invoke, outputs, account, began)
+            self._perform(machine.handle, Succeeded(invoke.call, outputs))
+
+    def _plain_failed(
+        self,
+        worker: Worker,
+        invoke: Invoke,
+        error: BaseException,
+        account: Account,
+        arguments: Arguments | None,
+    ) -> None:
         worker.call = 0
+        binding = self._bindings[invoke.node]
+        if arguments is None and not isinstance(error, NodeError):
+            arguments = binding.shown(invoke.inputs)
+        self._ended_badly(invoke, error, account, arguments, halting=worker.halting)
         if worker.halting:
             worker.halting = False
             _uncancel()
-        if began is not None or account.cost_micro_usd:
-            recorder.succeeded(invoke, outputs, account, began)
-        self.tell(Succeeded(invoke.call, outputs))
 
-    async def _call(self, node: int, binding: Binding, arguments: Arguments) -> object:
+    async def _call(
+        self, invoke: Invoke, account: Account, binding: Binding, arguments: Arguments
+    ) -> object:
         mode = binding.definition.mode
-        code = self._codes[node]
+        code = self._codes[invoke.node]
+        if binding.definition.context_name is not None:
+            arguments.values[binding.definition.context_name] = self._context(invoke, account)
+        if arguments.absent_cause:
+            absent_cause.set(arguments.absent_cause)
         timeout_s = binding.node.spec.run.timeout_s or binding.node.type.timeout_s
         if timeout_s is None:
             if mode is Mode.COROUTINE:
@@ -378,6 +421,8 @@ class Driver:
             if binding.definition.context_name is not None:
                 name = binding.definition.context_name
                 arguments.values[name] = self._context(invoke, account)
+            if arguments.absent_cause:
+                absent_cause.set(arguments.absent_cause)
             came_to = await call.run(arguments, self._codes[invoke.node], timeout_s)
         except BaseException as error:  # whatever a step raises is its failure
             self._streams.pop(invoke.call, None)
@@ -393,7 +438,8 @@ class Driver:
 
     def emitted(self, invoke: Invoke, frame: tuple[object, ...]) -> None:
         """A fan-out is about to emit a frame."""
-        self.recorder.emitted(invoke, frame, self.plan.nodes[invoke.node])
+        if self.services.bus.active:
+            self.recorder.emitted(invoke, frame, self.plan.nodes[invoke.node])
 
     def losses(self, call: int, slot: str) -> Sequence[Loss]:
         """What a reader has missed so far."""
@@ -472,6 +518,16 @@ class Driver:
                 invoke, self.machine.label(invoke.call), self.machine.totals(invoke.call)
             ),
         )
+
+    def _direct(self, binding: Binding) -> tuple[Any, str]:
+        """The code of a coroutine with one input that needs no care, and that input's name."""
+        code = self._codes[binding.node.index]
+        node = binding.node
+        timed = node.spec.run.timeout_s or node.type.timeout_s
+        plain = binding.definition.mode is Mode.COROUTINE and not timed
+        if plain and binding.single and binding.definition.context_name is None:
+            return code, binding.single
+        return code, ""
 
     async def _set_up(self) -> None:
         for binding in self._bindings:

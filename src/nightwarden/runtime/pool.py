@@ -12,11 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from nightwarden.kernel.effects import Invoke
 from nightwarden.runtime.binding import Binding
-
-_YIELD_EVERY = 64
 
 
 class Worker:
@@ -32,24 +31,23 @@ class Worker:
 
 
 class Pool:
-    """Runs the plain invocations of one node. `run` performs one of them and never raises."""
+    """Runs the plain invocations of one node.
 
-    def __init__(
-        self, binding: Binding, run: Callable[[Pool, Worker, Invoke], Awaitable[None]]
-    ) -> None:
+    `drain` takes invocations off the queue until it is empty, or some more have been done than
+    is fair to others; it never raises. `plain` says that the node does not stream; `direct` is
+    its code and the name of its only input, where nothing else is to be done.
+    """
+
+    def __init__(self, binding: Binding, drain: Callable[[Pool, Worker], Awaitable[None]]) -> None:
         self.binding = binding
         self.queue: deque[Invoke] = deque()
         self.workers: list[Worker] = []
         self.started = False
-        self._run = run
+        self.plain = False
+        self.direct: tuple[Any, str] = (None, "")
+        self.waking = False
+        self._drain = drain
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._waking = False
-
-    def push(self, invoke: Invoke) -> None:
-        """Run this as soon as a worker is free."""
-        self.queue.append(invoke)
-        if not self._waking:
-            self._wake()
 
     def find(self, call: int) -> Worker | None:
         """The worker that runs a call, if any."""
@@ -76,8 +74,9 @@ class Pool:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _wake(self) -> None:
-        self._waking = True
+    def wake(self) -> None:
+        """Get one more worker to look at the queue; not while one is on its way."""
+        self.waking = True
         while self._idle:
             waiter = self._idle.popleft()
             if not waiter.done():
@@ -88,22 +87,13 @@ class Pool:
         worker.task = asyncio.get_running_loop().create_task(self._work(worker))
 
     async def _work(self, worker: Worker) -> None:
-        queue, run = self.queue, self._run
-        self._waking = False
-        streak = 0
+        self.waking = False
         while not worker.abandoned:
-            if not queue:
+            if self.queue:
+                await self._drain(self, worker)
+                await asyncio.sleep(0)
+            else:
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._idle.append(waiter)
                 await waiter
-                self._waking = False
-                streak = 0
-                continue
-            invoke = queue.popleft()
-            if queue and not self._waking:
-                self._wake()
-            await run(self, worker, invoke)
-            streak += 1
-            if streak >= _YIELD_EVERY:
-                streak = 0
-                await asyncio.sleep(0)
+                self.waking = False

@@ -11,7 +11,7 @@ Read next: `driver.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nightwarden.kernel.effects import Invoke
@@ -71,6 +71,8 @@ class StreamCall:
         self._left = timeout_s
         try:
             async with asyncio.timeout(timeout_s) as self._clock:
+                if self.binding.fans_list_out:
+                    return await self._emit_list(arguments.values["items"])
                 if self.binding.node.type.fans_out:
                     return await self._emit(arguments, code)
                 return await self._read(arguments, code)
@@ -104,11 +106,13 @@ class StreamCall:
     async def _emit(self, arguments: Arguments, code: Any) -> Stimulus:
         call, binding, driver = self.invoke.call, self.binding, self.driver
         once: dict[str, object] = {}
+        has_ends = bool(binding.node.ends)
         source = self._frames(arguments, code)
         try:
             async for value in source:
                 frame = binding.frame(value)
-                once.update(binding.once(value))
+                if has_ends:
+                    once.update(binding.once(value))
                 driver.emitted(self.invoke, frame)
                 driver.tell(Emitted(call, frame))
                 if self._paused and not self.halting:
@@ -120,6 +124,17 @@ class StreamCall:
         if self.halting:
             return Halted(call)
         return Succeeded(call, binding.ends(once))
+
+    async def _emit_list(self, items: Sequence[object]) -> Stimulus:
+        """A list fanned out by the engine itself: nothing to run, check or write down."""
+        call, tell = self.invoke.call, self.driver.tell
+        for item in items:
+            tell(Emitted(call, (item,)))
+            if self._paused and not self.halting:
+                await self._wait_for_room()
+            if self.halting:
+                return Halted(call)
+        return Succeeded(call, ())
 
     def _frames(self, arguments: Arguments, code: Any) -> Any:
         produced = code(**arguments.values)

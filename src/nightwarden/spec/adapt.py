@@ -28,7 +28,7 @@ from typing import (
     get_origin,
 )
 
-from nightwarden.spec.types import is_record, is_typed_dict
+from nightwarden.spec.types import is_record, is_typed_dict, typed_dict_keys
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -103,20 +103,12 @@ def _modern_typed_dict(cls: Any, instances: bool, within: tuple[type, ...]) -> A
         return dict[str, Any]
     if not typing.is_typeddict(cls) or sys.version_info >= (3, 12):
         return cls
-    hints = typing.get_type_hints(cls, include_extras=True)
     fields: dict[str, Any] = {}
-    for name, hint in hints.items():
-        written = _rewrite(_without_required(hint), instances, (*within, cls))
-        needed = name in cls.__required_keys__
+    for name, (hint, needed) in typed_dict_keys(cls).items():
+        written = _rewrite(hint, instances, (*within, cls))
         fields[name] = Required[written] if needed else NotRequired[written]
     made: Any = TypedDict
     return made(cls.__name__, fields)
-
-
-def _without_required(hint: Any) -> Any:
-    while getattr(get_origin(hint), "_name", None) in ("Required", "NotRequired"):
-        hint = get_args(hint)[0]
-    return hint
 
 
 def describable(annotation: Any) -> bool:

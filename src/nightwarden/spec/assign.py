@@ -26,10 +26,15 @@ from typing import (
     Union,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
-from nightwarden.spec.types import JsonShape, is_named_tuple, is_typed_dict, record_fields
+from nightwarden.spec.types import (
+    JsonShape,
+    is_named_tuple,
+    is_typed_dict,
+    record_fields,
+    typed_dict_keys,
+)
 
 _DEEPEST = 16
 _UNIONS = (Union, UnionType)
@@ -151,6 +156,8 @@ def _classes(source: Any, target: Any, depth: int) -> bool | None:
         return True
     if source_class is bool and target_class in (int, float, complex):
         return False
+    if source_class is int and target_class is bool:
+        return False
     if source_class is int and target_class is float:
         return True
     if target_class is type or getattr(target_class, "_is_protocol", False):
@@ -231,7 +238,7 @@ def _item_type(source: Any) -> Any:
 def _pair_types(source: Any) -> tuple[Any, Any]:
     arguments, source_class = get_args(source), get_origin(source) or source
     if is_typed_dict(source_class):
-        values = tuple(get_type_hints(source_class, include_extras=True).values())
+        values = tuple(hint for hint, _ in typed_dict_keys(source_class).values())
         return str, Union[values] if values else Any  # noqa: UP007
     if source_class in _PAIRS and len(arguments) == 2:
         return arguments[0], arguments[1]
@@ -259,10 +266,10 @@ def _fits_typed_dict(source: Any, target: type, depth: int) -> bool | None:
         return True
     if not is_typed_dict(source_class):
         return None if _subclass(source_class, dict) or _subclass(dict, source_class) else False
-    has, wants = get_type_hints(source_class), get_type_hints(target)
-    required: frozenset[str] = target.__required_keys__  # type: ignore[attr-defined]
-    promised: frozenset[str] = source_class.__required_keys__
-    if required - set(has):
+    has, wants = typed_dict_keys(source_class), typed_dict_keys(target)
+    required = {key for key, (_, needed) in wants.items() if needed}
+    promised = {key for key, (_, needed) in has.items() if needed}
+    if not required <= set(has):
         return False
-    answers = [_assignable(has[k], t, depth + 1) for k, t in wants.items() if k in has]
+    answers = [_assignable(has[k][0], t, depth + 1) for k, (t, _) in wants.items() if k in has]
     return _each([*answers, True if required <= promised else None])

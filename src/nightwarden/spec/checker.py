@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 from nightwarden.spec.adapt import arrival_adapter, building_adapter, describable
 from nightwarden.spec.types import is_typed_dict, type_text
@@ -77,7 +77,7 @@ class Checker:
 
     def __init__(self, annotation: Any) -> None:
         self.annotation = annotation
-        self.anything = annotation in (Any, object)
+        self.anything = annotation in (Any, object) or isinstance(annotation, TypeVar)
         self._exact = _exact_classes(annotation)
 
     def fits(self, value: object) -> bool:

@@ -62,7 +62,7 @@ def _node_lines(workflow: Workflow, layout: Layout, width: int) -> Iterator[str]
     for number, layer in enumerate(layout.layers, start=1):
         for position, node_id in enumerate(sorted(layer, key=lambda i: layout.scopes.get(i, ()))):
             scope = layout.scopes.get(node_id, ())
-            if scope and scope != scope_before:
+            if scope != scope_before[: len(scope)]:
                 bars = "│ " * (len(scope) - 1)
                 yield " " * _NUMBER + f"{bars}┌ for each item of {node_text(scope[-1])}"
             scope_before = scope

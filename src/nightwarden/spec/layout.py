@@ -1,9 +1,8 @@
 """Where the nodes of a workflow stand in a drawing: layers, and an order in each.
 
-A node's layer is the longest way to it from a source. Within a layer, nodes stand near what
-feeds them (one sweep of the barycentre method), in file order where that leaves a choice.
+A node's layer is the longest way to it from a source; within a layer, file order holds.
 
-Read next: `draw.py`, `svg.py`.
+Read next: `draw.py`, `routes.py`, `svg.py`.
 """
 
 from __future__ import annotations
@@ -44,19 +43,7 @@ def lay_out(workflow: Workflow) -> Layout:
     layers: list[list[str]] = [[] for _ in range(last + 1)]
     for node_id in [*analysis.order, *(i for i in nodes if i not in depth)]:
         layers[depth.get(node_id, last)].append(node_id)
-    _sort(layers, incoming)
     return Layout([layer for layer in layers if layer], analysis.scopes, nodes, incoming)
-
-
-def _sort(layers: Sequence[list[str]], incoming: Mapping[str, Sequence[EdgeSpec]]) -> None:
-    place: dict[str, float] = {}
-    for layer in layers:
-        wanted = {}
-        for i, node_id in enumerate(layer):
-            above = [place[e.source] for e in incoming.get(node_id, ()) if e.source in place]
-            wanted[node_id] = sum(above) / len(above) if above else float(i)
-        layer.sort(key=wanted.__getitem__)
-        place.update((node_id, float(i)) for i, node_id in enumerate(layer))
 
 
 def source_text(edge: EdgeSpec, workflow: Workflow) -> str:
@@ -69,7 +56,9 @@ def source_text(edge: EdgeSpec, workflow: Workflow) -> str:
             edge.source if only and edge.source != INPUTS else f"{edge.source}.{edge.source_slot}"
         )
     target = workflow.types.get(edge.target)
-    slot = None if target is None else target.input(edge.target_slot)
+    slot = None
+    if target is not None and not mark_of(edge.target):
+        slot = target.input(edge.target_slot)
     return text + ("[]" if slot is not None and slot.kind == "collect" else "")
 
 

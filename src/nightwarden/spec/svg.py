@@ -4,24 +4,27 @@ Layers run from left to right. What runs once an item is drawn as a stack of car
 edges are dashed. With `states`, each node shows how far a run has come, by a sign and a
 colour: nothing is told by colour alone.
 
-Read next: `layout.py`.
+Read next: `routes.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from nightwarden.spec.layout import Layout, lay_out, node_text, source_text, type_words
 from nightwarden.spec.names import mark_of
+from nightwarden.spec.routes import Routes, routes, source_name
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 _CHARACTER = 7.3
 _HEIGHT = 44
 _ENGINE_HEIGHT = 30
 _ROW = 70
+_BEND = 22
 _GAP = 64
 _MARGIN = 24
 _WIDEST = 34
@@ -75,7 +78,8 @@ class _Box:
 def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) -> str:
     """The workflow's graph as SVG text. `states` maps node ids to words like `"failed"`."""
     layout = lay_out(workflow)
-    boxes = dict(_boxes(workflow, layout))
+    placed = routes(workflow, layout)
+    boxes = dict(_boxes(placed, layout))
     width = max((box.right for box in boxes.values()), default=200.0) + _MARGIN
     height = max((box.y + box.height / 2 for box in boxes.values()), default=60.0) + _MARGIN
     parts = [
@@ -85,7 +89,7 @@ def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) ->
         f"<style>{_STYLE}</style>",
         '<defs><marker id="nw-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>',
-        *(_edge(edge, boxes, workflow) for edge in workflow.edges if _drawable(edge, boxes)),
+        *(part for edge in workflow.edges for part in _edge(edge, boxes, placed, workflow)),
         *_inputs(workflow, boxes),
         *(_node(node_id, boxes, layout, states or {}) for node_id in layout.nodes),
         "</svg>",
@@ -93,49 +97,73 @@ def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) ->
     return "\n".join(parts) + "\n"
 
 
-def _drawable(edge: EdgeSpec, boxes: Mapping[str, _Box]) -> bool:
-    source = f"{INPUTS}.{edge.source_slot}" if edge.source == INPUTS else edge.source
-    return source in boxes and edge.target in boxes
-
-
-def _boxes(workflow: Workflow, layout: Layout) -> Iterator[tuple[str, _Box]]:
-    """A column for the run's inputs, then one a layer; the columns' middles are level."""
-    columns = [[f"{INPUTS}.{spec.name}" for spec in workflow.inputs], *layout.layers]
-    columns = [list(column) for column in columns if column]
-    tallest = max((len(column) for column in columns), default=1)
+def _boxes(placed: Routes, layout: Layout) -> Iterator[tuple[str, _Box]]:
+    """A box for each name; columns are level in their middles. A bend is a box without size."""
+    heights = [sum(_room(name) for name in column) for column in placed.columns]
+    tallest = max(heights, default=_ROW)
     x = float(_MARGIN)
-    for column in columns:
-        widths = {i: _width(i, layout) for i in column}
-        widest = max(widths.values())
-        top = _MARGIN + _HEIGHT / 2 + (tallest - len(column)) * _ROW / 2
-        for row, node_id in enumerate(column):
-            height = _HEIGHT if node_id in layout.nodes and not mark_of(node_id) else _ENGINE_HEIGHT
-            yield node_id, _Box(x, top + row * _ROW, widths[node_id], height)
-        x += widest + _GAP
+    for column, height in zip(placed.columns, heights, strict=True):
+        widths = {name: _width(name, layout) for name in column}
+        y = _MARGIN + (tallest - height) / 2
+        for name in column:
+            room = _room(name)
+            width = widths[name] or max(widths.values())
+            yield name, _Box(x, y + room / 2, width, _height(name, layout))
+            y += room
+        x += max(widths.values()) + _GAP
+
+
+def _is_bend(name: str) -> bool:
+    return "→" in name
+
+
+def _room(name: str) -> float:
+    return _BEND if _is_bend(name) else _ROW
+
+
+def _height(name: str, layout: Layout) -> float:
+    if _is_bend(name):
+        return 0
+    return _HEIGHT if name in layout.nodes and not mark_of(name) else _ENGINE_HEIGHT
 
 
 def _width(node_id: str, layout: Layout) -> float:
+    if _is_bend(node_id):
+        return 0
     node = layout.nodes.get(node_id)
     texts = [_short(node_text(node_id))] + ([] if node is None else [_short(type_words(node))])
     return max(len(text) for text in texts) * _CHARACTER + 34
 
 
-def _edge(edge: EdgeSpec, boxes: Mapping[str, _Box], workflow: Workflow) -> str:
-    source = boxes[f"{INPUTS}.{edge.source_slot}" if edge.source == INPUTS else edge.source]
-    target = boxes[edge.target]
-    bend = max(24.0, abs(target.x - source.right) / 2)
-    path = (
-        f"M{source.right:.1f} {source.y:.1f} C{source.right + bend:.1f} {source.y:.1f} "
-        f"{target.x - bend:.1f} {target.y:.1f} {target.x:.1f} {target.y:.1f}"
-    )
+def _edge(
+    edge: EdgeSpec, boxes: Mapping[str, _Box], placed: Routes, workflow: Workflow
+) -> Iterator[str]:
+    pair = (source_name(edge), edge.target)
+    if pair not in placed.bends:
+        return
+    way = [boxes[name] for name in (pair[0], *placed.bends[pair], pair[1])]
     if edge.kind == "control":
         title, kind = f"{edge.source} controls {edge.target}", ' class="control"'
     else:
         title = f"{source_text(edge, workflow)} → {node_text(edge.target)}.{edge.target_slot}"
         kind = ""
-    return (
-        f'<path d="{path}"{kind} marker-end="url(#nw-arrow)"><title>{_text(title)}</title></path>'
+    yield (
+        f'<path d="{_curve(way)}"{kind} marker-end="url(#nw-arrow)">'
+        f"<title>{_text(title)}</title></path>"
     )
+
+
+def _curve(way: Sequence[_Box]) -> str:
+    """A smooth line from the first box, straight across the bends, to the last one."""
+    parts = [f"M{way[0].right:.1f} {way[0].y:.1f}"]
+    for one, other in pairwise(way):
+        middle = (one.right + other.x) / 2
+        parts.append(
+            f"C{middle:.1f} {one.y:.1f} {middle:.1f} {other.y:.1f} {other.x:.1f} {other.y:.1f}"
+        )
+        if other is not way[-1]:
+            parts.append(f"H{other.right:.1f}")
+    return " ".join(parts)
 
 
 def _inputs(workflow: Workflow, boxes: Mapping[str, _Box]) -> Iterator[str]:

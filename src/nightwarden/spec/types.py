@@ -17,13 +17,25 @@ import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Required,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from nightwarden.spec.findings import nearest
 
 _DEEPEST = 20
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[\[\],?])")
 _UNIONS = (Union, types.UnionType)
+_REQUIREMENTS = (Required, NotRequired)
 
 
 class UrlShape:
@@ -219,6 +231,22 @@ def record_fields(annotation: Any) -> dict[str, Any]:
 def is_typed_dict(annotation: object) -> bool:
     """Whether it is a TypedDict class, of `typing` or of `typing_extensions`."""
     return isinstance(annotation, type) and hasattr(annotation, "__required_keys__")
+
+
+def typed_dict_keys(cls: Any) -> dict[str, tuple[Any, bool]]:
+    """The keys of a TypedDict: the type of each, and whether it has to be there.
+
+    `__required_keys__` alone is wrong before 3.14 where annotations are postponed.
+    """
+    found: dict[str, tuple[Any, bool]] = {}
+    for name, hint in typing.get_type_hints(cls, include_extras=True).items():
+        needed = name in cls.__required_keys__
+        plain = hint
+        while get_origin(plain) in _REQUIREMENTS:
+            needed = get_origin(plain) is Required
+            plain = get_args(plain)[0]
+        found[name] = (plain, needed)
+    return found
 
 
 def is_named_tuple(annotation: object) -> bool:
