@@ -87,8 +87,10 @@ def error_of(fault: Mapping[str, Any], item: object) -> Exception:
         response = httpx2.Response(fault["http_status"], request=request)
         return httpx2.HTTPStatusError(message, request=request, response=response)
     kind = getattr(builtins, name, None)
-    assert isinstance(kind, type) and issubclass(kind, Exception), name
-    return kind(message)
+    assert isinstance(kind, type), name
+    error = kind(message)
+    assert isinstance(error, Exception), name
+    return error
 
 
 class Asked(SupervisorBase):

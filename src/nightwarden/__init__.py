@@ -17,6 +17,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from nightwarden.version import __version__
+
 if TYPE_CHECKING:
     from nightwarden.errors import (
         NightwardenError,
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     from nightwarden.runtime.supervision import Bounds, Supervisor
     from nightwarden.session import Session, arun, run
     from nightwarden.verdict import Decision, Escalation
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "errors": (
@@ -103,6 +103,7 @@ __all__ = [
     "Stream",
     "Supervisor",
     "Suspended",
+    "__version__",
     "arun",
     "load",
     "node",

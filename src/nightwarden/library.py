@@ -15,6 +15,8 @@ from pathlib import Path
 from nightwarden.errors import Problem, RunError, SpecError
 from nightwarden.nodes.registry import Registry
 from nightwarden.spec import build
+from nightwarden.spec.inputs import ReadText
+from nightwarden.spec.load import examine as examine_text
 from nightwarden.spec.load import load as load_text
 from nightwarden.spec.load import python_files
 from nightwarden.spec.workflow import Workflow
@@ -34,6 +36,35 @@ def load(
     `RunError` for a file that asks to be trusted.
     """
     path = Path(path)
+    text, known = _prepared(path, nodes, trust, registry)
+    loaded = load_text(text, catalog=known, file=str(path), name=path.stem, read_text=_reader(path))
+    return replace(loaded, catalog=known)
+
+
+def examine(
+    path: str | Path,
+    *,
+    nodes: Iterable[object] = (),
+    trust: bool = False,
+    registry: Registry | None = None,
+) -> tuple[Workflow | None, tuple[Problem, ...]]:
+    """Like `load`, but returns all errors and warnings; the workflow is None if it cannot run.
+
+    Raises `SpecError` for a file that cannot be read at all, `RunError` for one that asks to be
+    trusted.
+    """
+    path = Path(path)
+    text, known = _prepared(path, nodes, trust, registry)
+    found, problems = examine_text(
+        text, catalog=known, file=str(path), name=path.stem, read_text=_reader(path)
+    )
+    return (None if found is None else replace(found, catalog=known)), problems
+
+
+def _prepared(
+    path: Path, nodes: Iterable[object], trust: bool, registry: Registry | None
+) -> tuple[str, Registry]:
+    """The text of a workflow file, and a registry with the code it may use."""
     text = read_workflow(path)
     known = registry or Registry()
     for item in nodes:
@@ -50,14 +81,12 @@ def load(
         )
     for name in asked:
         known.load_file(path.parent / name)
-    loaded = load_text(
-        text,
-        catalog=known,
-        file=str(path),
-        name=path.stem,
-        read_text=lambda name: (path.parent / name).read_text(encoding="utf-8"),
-    )
-    return replace(loaded, catalog=known)
+    return text, known
+
+
+def _reader(path: Path) -> ReadText:
+    """Reads files a workflow names, which lie beside it."""
+    return lambda name: (path.parent / name).read_text(encoding="utf-8")
 
 
 def workflow(

@@ -8,14 +8,17 @@ Read next: `session.py`, `report.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from nightwarden.kernel.causes import Cause, Kind
+from nightwarden.events.plain import odd_text, plain
+from nightwarden.ids import EscalationId
+from nightwarden.kernel.causes import Cause, CauseSet, Kind
 from nightwarden.kernel.closing import CATEGORY
 from nightwarden.kernel.ledger import Report, RootAccount
+from nightwarden.kernel.plan import Plan
 from nightwarden.kernel.state import Capture, Gathered, Missing
 from nightwarden.lineage import show
 from nightwarden.nodes.io import Collect, Loss
@@ -54,10 +57,24 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self, outputs: Mapping[str, object] | None = None) -> dict[str, object]:
         """Plain data for `--json`, with `outputs` masked by the caller."""
-        form = msgspec.to_builtins(self, enc_hook=str)
+        shown = {name: shown_output(value) for name, value in self.outputs.items()}
+        form = msgspec.to_builtins(
+            msgspec.structs.replace(self, outputs={}), str_keys=True, enc_hook=odd_text
+        )
         assert isinstance(form, dict)
-        form["outputs"] = dict(outputs) if outputs is not None else form["outputs"]
+        form["outputs"] = dict(outputs) if outputs is not None else shown
         return {"version": FORMAT, **form}
+
+
+def shown_output(value: object) -> object:
+    """An output as plain data; a per-item one with the numbers of its items and what is lost."""
+    if isinstance(value, Collect):
+        return {
+            "values": plain(list(value)),
+            "indices": plain(list(value.indices)),
+            "losses": plain(list(value.losses)),
+        }
+    return plain(value)
 
 
 def fold_outputs(
@@ -166,18 +183,53 @@ def reason_of(found: Intervention) -> str:
     return found.escalation.detail
 
 
+class Gap(msgspec.Struct, frozen=True):
+    """An output of the run that never came because something was given up: by `cause` node."""
+
+    node: str
+    cause: str
+    sentence: str
+
+
+def missing_outputs(
+    captures: Sequence[Capture],
+    plan: Plan,
+    explain: Callable[[CauseSet], Sequence[Cause]],
+    interventions: Sequence[Intervention],
+) -> tuple[Gap, ...]:
+    """The run's own outputs that are lost, each with the first thing on its way that was."""
+    by_id = {i.escalation.id: i for i in interventions}
+    found: dict[str, Gap] = {}
+    for capture in captures:
+        absents = [absent for _, absent in capture.absents if absent.kind is Kind.LOST]
+        if capture.plan.depth or not absents:
+            continue
+        node = plan.nodes[capture.plan.source].id
+        cause = next(c for c in explain(absents[0].causes) if c.kind is Kind.LOST)
+        intervention = by_id.get(EscalationId(f"e{cause.escalation}"))
+        early = intervention is not None and _action(intervention) is Action.END_STREAM
+        what = "ended early" if early else "was skipped"
+        item = show(cause.lineage)
+        who = "it" if cause.node_id == node else f"{cause.node_id}{f' [{item}]' if item else ''}"
+        found.setdefault(node, Gap(node, cause.node_id, f"no output from {node}: {who} {what}"))
+    return tuple(found.values())
+
+
 def headline(
     status: str,
     reason: str,
     report: Report,
     interventions: Sequence[Intervention],
     *,
+    gaps: Sequence[Gap] = (),
     supervisor_cost_micro_usd: int,
     rejected: int,
 ) -> str:
     """The closing line without its dashes."""
     supervised = bool(interventions) and status == "completed"
-    parts = [*_absent_nodes(report, interventions)]
+    parts = [gap.sentence for gap in gaps if gap.cause != gap.node]
+    told = {node for gap in gaps for node in (gap.node, gap.cause) if gap.cause != gap.node}
+    parts += _absent_nodes(report, interventions, told)
     parts += [_kept(root) for root in _outer_first(report)]
     parts += _ended_early(report)
     asked = sum(
@@ -222,11 +274,14 @@ def _ended_early(report: Report) -> list[str]:
     ]
 
 
-def _absent_nodes(report: Report, interventions: Sequence[Intervention]) -> list[str]:
-    """Every node of the run's own scope that did not run because something was lost."""
+def _absent_nodes(
+    report: Report, interventions: Sequence[Intervention], told: Collection[str]
+) -> list[str]:
+    """Every other node of the run's own scope that did not run because something was lost."""
     found = []
     for node in report.nodes:
-        if node.depth == 0 and (node.skipped or node.pruned_lost):
+        lost = node.skipped or node.pruned_lost
+        if node.depth == 0 and lost and node.node_id not in told:
             by = next((i for i in interventions if i.escalation.node_id == node.node_id), None)
             why = f": {reason_of(by)}" if by is not None else ": nothing reached it"
             verb = "skipped" if node.skipped else "did not run"

@@ -14,8 +14,10 @@ import asyncio
 import os
 import platform
 import random
+import re
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,7 +44,14 @@ from nightwarden.kernel.state import Settings
 from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.registry import Registry
-from nightwarden.result import RunResult, fold_ledger, fold_outputs, headline
+from nightwarden.result import (
+    RunResult,
+    fold_ledger,
+    fold_outputs,
+    headline,
+    missing_outputs,
+    shown_output,
+)
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.deciding import Deciding, summary
@@ -62,9 +71,14 @@ from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 from nightwarden.store.jsonl import JsonLines, RunFolder
 from nightwarden.verdict import DecidedBy, Fail
+from nightwarden.version import __version__
 
 T = TypeVar("T")
 
+Aside = Callable[[], AbstractContextManager[object]]
+"""Entered while a person is asked: what else draws on the terminal steps back."""
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TERMINAL: Mapping[Status, type[RunEnded]] = {
     Status.COMPLETED: RunCompleted,
     Status.FAILED: RunFailed,
@@ -79,8 +93,9 @@ class Session:
     `store` is the folder runs are recorded under (`.nightwarden`), None for no record. Relative
     paths are meant from `workdir`. `secrets` are values `$secrets.NAME` and `ctx.secret` find
     before the environment. `supervise` is a supervisor or a mode (`"scripted:FILE"`, `"operator"`,
-    `"replay:RUN"`). Raises `RunError` for inputs that do not fit or a mode that cannot be had,
-    `SpecError` for a workflow whose node types are not known here.
+    `"replay:RUN"`). `aside` is entered while a person is asked. Raises `RunError` for inputs that
+    do not fit or a mode that cannot be had, `SpecError` for a workflow whose node types are not
+    known here.
     """
 
     def __init__(
@@ -101,6 +116,7 @@ class Session:
         recognisers: Sequence[Recogniser] = (),
         executor: Executor | None = None,
         seed: int | None = None,
+        aside: Aside = nullcontext,
     ) -> None:
         self.workflow = workflow
         self.bounds = bounds or Bounds()
@@ -108,9 +124,9 @@ class Session:
         self._definitions = _definitions(workflow, registry or _registry_of(workflow))
         self._plan = _plan(workflow)
         self._rng = random.Random(seed)
-        self.run_id = RunId(run_id or _fresh_id(self._rng))
+        self.run_id = _checked_id(run_id) if run_id else _fresh_id(self._rng)
         self._store = store
-        self._supervisor, self._supervisor_name = _supervisor(supervise, store)
+        self._supervisor, self._supervisor_name = _supervisor(supervise, store, aside)
         self._workdir = (workdir or Path.cwd()).resolve()
         self._secrets = dict(secrets or {})
         self._settings = Settings(
@@ -125,6 +141,7 @@ class Session:
         self._subscribers: list[Subscriber] = []
         self._driver: Driver | None = None
         self._bounded: Bounded | None = None
+        self._registry = SecretRegistry()
         self._cancel_reason: str | None = None
         self._opened = False
 
@@ -148,6 +165,26 @@ class Session:
         """Tasks that did not heed their cancellation; nobody should wait for them."""
         return self._bounded.abandoned if self._bounded is not None else frozenset()
 
+    @property
+    def begun(self) -> bool:
+        """Whether the run got as far as its first step, or past it."""
+        return self._driver is not None
+
+    def remarks(self) -> Sequence[str]:
+        """After the run: what its supervisor is to be told about, such as rules never needed."""
+        if self._bounded is None or not self._bounded.decisions_used:
+            return ()
+        unused: Callable[[], Sequence[str]] = getattr(self._bounded.supervisor, "unused", tuple)
+        notes = [f"{self._supervisor_name}: {line}" for line in unused()]
+        for error in (self._bounded.attach_error, self._bounded.close_error):
+            notes += [f"the supervisor {error}"] if error else []
+        return [self._registry.mask_text(note) for note in notes]
+
+    def masked_outputs(self, result: RunResult) -> dict[str, object]:
+        """The outputs as they may be shown: plain JSON data, secrets masked, nothing cut."""
+        shown = {name: shown_output(value) for name, value in result.outputs.items()}
+        return {name: self._registry.mask_value(value)[0] for name, value in shown.items()}
+
     def progress(self) -> Sequence[Mapping[str, Any]]:
         """Per node, in plan order: id, due, done, running state; cheap enough to poll."""
         if self._driver is None:
@@ -161,10 +198,9 @@ class Session:
             raise RunError(f"run {self.run_id} was opened before: a session runs once")
         self._opened = True
         log = JsonLines(self.record) if self.record is not None else None
-        registry = SecretRegistry()
         try:
-            with masked_logging(registry):
-                return await self._run(Bus(log), registry)
+            with masked_logging(self._registry):
+                return await self._run(Bus(log), self._registry)
         finally:
             if log is not None:
                 log.close()
@@ -196,12 +232,21 @@ class Session:
         driver.deciding = deciding
         self._driver = driver
         self._announce(bus, registry)
+        interrupted: asyncio.CancelledError | None = None
         if self._cancel_reason is not None:
             ended = Ended(Status.CANCELLED, self._cancel_reason)
         else:
-            ended = await _drive(driver, self.inputs)
+            try:
+                ended = await _drive(driver, self.inputs)
+            except asyncio.CancelledError as error:  # whoever awaits the run was cancelled
+                interrupted = error
+                ended = Ended(Status.CANCELLED, "cancelled")
         recorder.flush()
-        return self._finish(ended, bus, services, recorder, deciding, time.monotonic() - began)
+        took_s = time.monotonic() - began
+        result = self._finish(ended, bus, services, recorder, deciding, took_s)
+        if interrupted is not None:
+            raise interrupted
+        return result
 
     # -- wiring --
 
@@ -240,8 +285,6 @@ class Session:
             return
         definition, _ = registry.mask_value(self.workflow.canonical())
         inputs, _ = registry.mask_value(dict(self.inputs))
-        from nightwarden import __version__
-
         bus.publish(
             RunStarted(
                 run_id=self.run_id,
@@ -250,7 +293,7 @@ class Session:
                 definition_hash=self.workflow.digest(),
                 inputs=inputs,  # type: ignore[arg-type]
                 versions={"nightwarden": __version__, "python": platform.python_version()},
-                bounds=_bounds_json(self.bounds),
+                bounds=_bounds_json(self.bounds, self._settings),
                 supervisor=self._supervisor_name,
             )
         )
@@ -283,7 +326,8 @@ class Session:
         machine = driver.machine
         report = machine.report()
         interventions = tuple(deciding.interventions[n] for n in sorted(deciding.interventions))
-        reason = _reason(ended, recorder, deciding)
+        gaps = missing_outputs(machine.captures(), self._plan, machine.explain, interventions)
+        reason = _reason(ended, recorder, deciding) or "; ".join(gap.sentence for gap in gaps)
         supervisor_cost = self._bounded.spent_micro_usd if self._bounded is not None else 0
         costs = {
             "nodes_micro_usd": dict(recorder.costs),
@@ -302,6 +346,7 @@ class Session:
             reason,
             report,
             interventions,
+            gaps=gaps,
             supervisor_cost_micro_usd=supervisor_cost,
             rejected=sum(services.rejects.values()),
         )
@@ -515,8 +560,18 @@ def _fresh_id(rng: random.Random) -> RunId:
     return new_run_id(stamp, int.from_bytes(os.urandom(4)) ^ rng.getrandbits(1))
 
 
+def _checked_id(run_id: str) -> RunId:
+    """A run id somebody chose: it names a folder, and has to be told from `last`."""
+    if not _RUN_ID.fullmatch(run_id) or run_id == "last":
+        raise RunError(
+            f"{run_id!r} cannot be a run's id: use up to 100 letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit; 'last' is taken"
+        )
+    return RunId(run_id)
+
+
 def _supervisor(
-    supervise: Supervisor | str | None, store: Path | None
+    supervise: Supervisor | str | None, store: Path | None, aside: Aside
 ) -> tuple[Supervisor | None, str]:
     """The supervisor a mode names, and what the record calls it. Raises `RunError`."""
     if supervise is None or supervise == "off":
@@ -530,16 +585,19 @@ def _supervisor(
         supervise,
         read_text=lambda name: Path(name).read_text(encoding="utf-8"),
         read_run=folder.read,
+        aside=aside,
     )
     return made, supervise
 
 
-def _bounds_json(bounds: Bounds) -> dict[str, object]:
+def _bounds_json(bounds: Bounds, settings: Settings) -> dict[str, object]:
     return {
         "max_decisions": bounds.max_decisions,
         "max_retries": bounds.max_retries,
         "decision_timeout_s": bounds.decision_timeout_s,
-        "cost_cap_usd": f"{bounds.cost_cap_micro_usd / 1_000_000:.6f}",
+        "cost_cap_usd": round(bounds.cost_cap_micro_usd / 1_000_000, 6),
+        "max_retry_delay_s": bounds.max_retry_delay_s,
+        "keep_going": settings.keep_going,
     }
 
 

@@ -15,11 +15,12 @@ from typing import Any, TextIO
 
 import pytest
 
+from nightwarden.events.words import visible
 from nightwarden.ids import EscalationId, NodeId, RunId
 from nightwarden.runtime.bounded import Bounded
 from nightwarden.runtime.supervision import Bounds
 from nightwarden.runtime.supervisors.operator import Operator
-from nightwarden.runtime.supervisors.terminal import Terminal, visible
+from nightwarden.runtime.supervisors.terminal import Terminal
 from nightwarden.testing import run
 from nightwarden.verdict import (
     Action,

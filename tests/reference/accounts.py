@@ -39,11 +39,13 @@ _AT_A_NODE = {
 @dataclass(slots=True)
 class Accounts:
     """`exits`: root and exit → parent → counts; `charged`: the same → intervention → items;
-    `lost`: root → item that is lost at some exit → what it is charged to."""
+    `lost`: root → item that is lost at some exit → what it is charged to; `failed`: root →
+    items that failed at some exit."""
 
     exits: dict[tuple[str, Exit], dict[Lineage, Counter[str]]] = field(default_factory=dict)
     charged: dict[tuple[str, Exit], Counter[Cause]] = field(default_factory=dict)
     lost: dict[str, dict[Lineage, Cause]] = field(default_factory=lambda: defaultdict(dict))
+    failed: dict[str, set[Lineage]] = field(default_factory=lambda: defaultdict(set))
 
 
 def edge_number(index: int) -> Exit:
@@ -87,6 +89,8 @@ def accounts(workflow: Workflow, meaning: Meaning) -> Accounts:
             for parent, item in _items(meaning, root):
                 word, absent = _at_exit(workflow, meaning, way_out, item)
                 parents.setdefault(parent, Counter())[word] += 1
+                if word == "failed":
+                    result.failed[root].add(item)
                 if word == "lost":
                     assert absent is not None
                     cause = charge(absent.interventions, place)

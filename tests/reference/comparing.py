@@ -131,9 +131,13 @@ def _root(run: Run, root: RootAccount, ledger: Accounts, meaning: Meaning) -> It
         counts: Counter[str] = sum(ledger.exits[root.node_id, name].values(), Counter())
         if _counts(exit_) != {w: counts[w] for w in WORDS}:
             yield f"{root.node_id} exit {name}: kernel {exit_}, reference {counts}"
-    lost = {m.lineage: run.causes[m.cause] for m in root.missing}
-    charged = {item: cause for item, cause in lost.items() if item in ledger.lost[root.node_id]}
-    yield from _mapped(f"{root.node_id} charged", charged, ledger.lost[root.node_id])
+    failed = ledger.failed[root.node_id]
+    kernel = {m.lineage: run.causes[m.cause] for m in root.missing if m.lineage not in failed}
+    lost = {at: c for at, c in ledger.lost[root.node_id].items() if at not in failed}
+    yield from _mapped(f"{root.node_id} charged", kernel, lost)
+    missing = len(kernel) + len(failed)
+    if root.kept != items - missing:
+        yield f"{root.node_id}: kernel kept {root.kept} of {items}, reference misses {missing}"
 
 
 def _exit_names(run: Run, root: str) -> list[Exit]:

@@ -48,15 +48,28 @@ def cases(draw: st.DrawFn, *, max_nodes: int = 12, failing: bool = False) -> Cas
     ports = [Port("inputs", "x", ())]
     nodes: list[Node] = []
     acts: dict[str, tuple[Act, ...]] = {}
-    for number in range(draw(st.integers(1, max_nodes))):
-        drawn, scope = draw(_nodes(f"n{number}", tuple(ports), failing=failing))
+    while len(nodes) < max_nodes:
+        found = draw(_next(len(nodes), tuple(ports), failing=failing))
+        if found is None:
+            break
+        drawn, scope, acts[drawn.spec.id] = found
         nodes.append(drawn)
-        one = _acts(drawn, failing=failing)
-        acts[drawn.spec.id] = tuple(draw(st.lists(one, min_size=1, max_size=3)))
         ports += _ports(drawn, scope)
     made = workflow(*nodes, inputs=["x"])
     assert not analyse(made).problems
     return Case(made, acts, {"x": "x"}, draw(st.sampled_from((2, 1, 0))))
+
+
+@st.composite
+def _next(
+    draw: st.DrawFn, number: int, ports: Sequence[Port], *, failing: bool
+) -> tuple[Node, Scope, tuple[Act, ...]] | None:
+    """One more node, or the end; drawn as a whole, so that a case can shrink by a node."""
+    if number and not draw(st.integers(0, 30)):
+        return None
+    drawn, scope = draw(_nodes(f"n{number}", ports, failing=failing))
+    acts = draw(st.lists(_acts(drawn, len(scope), failing=failing), min_size=1, max_size=3))
+    return drawn, scope, tuple(acts)
 
 
 def _ports(drawn: Node, scope: Scope) -> list[Port]:
@@ -88,7 +101,7 @@ def _nodes(
             extra = draw(_extra(scope, newest, joining, reads=reads))
             if extra is not None:
                 wires[f"x{number}"] = draw(_wire(*extra, scope, newest, joining))
-    fans = len(scope) < MAX_DEPTH and draw(_one_in(2 + len(scope)))
+    fans = len(scope) < MAX_DEPTH and draw(_one_in((2, 2, 3)[len(scope)]))
     wires = {k: replace(w, by_arrival=_arrival(draw, w, fans, failing)) for k, w in wires.items()}
     first = ("output", "other") if draw(seldom()) else ("output",)
     drawn = node(
@@ -112,7 +125,7 @@ def _arrival(draw: st.DrawFn, w: Wire, fans: bool, failing: bool) -> bool:
 
 @st.composite
 def _main(draw: st.DrawFn, ports: Sequence[Port], joining: str) -> tuple[SlotKind, Port]:
-    port = draw(st.sampled_from(ports))
+    port = draw(st.sampled_from([*ports, *(p for p in ports if p.scope)]))
     kinds = [SlotKind.PLAIN, SlotKind.PLAIN, SlotKind.MANY]
     if port.scope:
         kinds += [SlotKind.COLLECT] * 2
@@ -162,12 +175,14 @@ def _wire(
 
 
 @st.composite
-def _acts(draw: st.DrawFn, drawn: Node, *, failing: bool) -> Act:
+def _acts(draw: st.DrawFn, drawn: Node, depth: int, *, failing: bool) -> Act:
+    """Above the items little goes wrong: it would leave nothing to look at below."""
+    wrong = _one_in(4 if depth else 10)
     frames = [n for n, s in drawn.type.outputs.items() if s.stream]
     scalars = [n for n, s in drawn.type.outputs.items() if not s.stream]
     script = draw(_scripts(drawn, frames))
-    absent = frozenset(s for s in scalars if draw(seldom()))
-    fault = draw(_faults(drawn, len(script))) if draw(seldom()) else None
+    absent = frozenset(s for s in scalars if draw(wrong))
+    fault = draw(_faults(drawn, len(script))) if draw(wrong) else None
     answers = draw(_answers(failing=failing)) if fault else ()
     insists = failing and bool(answers) and draw(seldom())
     return Act(script, absent, fault, answers, insists=insists)
@@ -187,7 +202,7 @@ def _scripts(draw: st.DrawFn, drawn: Node, frames: Sequence[str]) -> tuple[Read 
         steps += [st.builds(Read, st.sampled_from(streams), count)]
     if not steps:
         return ()
-    length = draw(st.sampled_from((1, 2, 3, 0, 4, 3, 2)))
+    length = draw(st.sampled_from((1, 2, 3, 4, 4, 3, 2, 0)))
     return tuple(draw(st.one_of(steps)) for _ in range(length))
 
 

@@ -99,7 +99,8 @@ def _stand_in(slot: InputSlot, absent: Absent, joining: str, full: bool) -> obje
     if joining == "any":
         return DEFAULT if default else ABSENT
     if slot.accepts_absent:
-        return ABSENT
+        lost = slot.kind is SlotKind.COLLECT and absent.kind is Kind.LOST
+        return Listed(losses=((-1, absent.causes),)) if lost else ABSENT
     if absent.kind is Kind.NOT_TAKEN and default and full:
         return DEFAULT
     return None
@@ -135,7 +136,7 @@ class Arrivals:
         node_type = self._workflow.types[edges[0].target]
         slot = _slot(node_type, edges[0].target_slot)
         if slot.kind is SlotKind.COLLECT:
-            return self._collected(edges, lineage, slot.accepts_absent)
+            return self._collected(edges, lineage)
         if slot.kind is SlotKind.STREAM:
             return self._read(edges, lineage)
         several = slot.kind is SlotKind.MANY
@@ -167,7 +168,7 @@ class Arrivals:
             found.causes = found.causes.union(*(a.interventions for a in absents))
         return found
 
-    def _collected(self, edges: Sequence[EdgeSpec], lineage: Lineage, accepts: bool) -> Input:
+    def _collected(self, edges: Sequence[EdgeSpec], lineage: Lineage) -> Input:
         """The list of a collecting slot: values in item order, gaps, losses."""
         scope = edge_scope(edges[0], self._workflow, self._scopes)
         parent = lineage[: len(scope) - 1]
@@ -175,9 +176,6 @@ class Arrivals:
         closing = self._meaning.closings[scope[-1], parent]
         ended = [] if closing.cause is None else [closing.cause]
         if closing.never_opened:
-            if accepts and ended[0].kind is Kind.LOST:
-                listed = Listed(losses=((-1, ended[0].causes),))
-                return Input(listed, full=full, causes=ended[0].interventions)
             return Input(absent=ended[0])
         places = self._places(edges, parent, closing)
         absents = [s for _, s in places if isinstance(s, Absent)] + ended

@@ -19,7 +19,12 @@ from reference.words import Meaning
 
 from nightwarden.kernel.effects import Status
 
-PACES = st.builds(Pace, seed=st.integers(0, 2**16), window=st.sampled_from((1024, 1, 2, 3, 5)))
+PACES = st.builds(
+    Pace,
+    order=st.sampled_from(("first", "last", "by node", "any")),
+    seed=st.integers(0, 2**16),
+    window=st.sampled_from((1024, 1, 2, 3)),
+)
 
 
 def meaning_of(case: Case, run: Run, *, keep_going: bool = False) -> Meaning:

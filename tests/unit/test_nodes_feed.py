@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_context import FakeContext
+
 from nightwarden.errors import NodeError
 from nightwarden.nodes.builtin._page import Page
 from nightwarden.nodes.builtin.feed import read
@@ -47,7 +48,11 @@ def test_the_sample_feed_is_read_as_a_careful_reader_reads_it(shop: str, expecte
 def test_titles_and_texts_are_plain(shop: str) -> None:
     records, _ = read_all(shop)
     assert [record["title"] for record in records] == [
-        "Kettle & cup", "Pots & pans", "Sale – half price", "Kettle again", "Café corner"
+        "Kettle & cup",
+        "Pots & pans",
+        "Sale – half price",
+        "Kettle again",
+        "Café corner",
     ]
     assert records[0]["summary"] == "The cup’s handle"
     assert {record["feed"] for record in records} == {"Shop news today"}
@@ -56,7 +61,11 @@ def test_titles_and_texts_are_plain(shop: str) -> None:
 def test_dates_are_utc_and_what_cannot_be_read_stays_as_written(shop: str) -> None:
     records, _ = read_all(shop)
     assert [record["published"] for record in records] == [
-        "2026-01-25T09:35:20Z", "2026-01-27T10:00:00Z", None, None, "2026-01-29T08:00:00Z"
+        "2026-01-25T09:35:20Z",
+        "2026-01-27T10:00:00Z",
+        None,
+        None,
+        "2026-01-29T08:00:00Z",
     ]
     assert records[2]["published_raw"] == "yesterday"
 
@@ -88,9 +97,16 @@ def test_atom_is_read_like_rss() -> None:
     page = Page("u", "https://shop.test/atom", 200, "application/atom+xml", ATOM)
     (record,), rejected = read_all(page)
     assert record == {
-        "id": "tag:a", "title": "Bold", "link": "https://shop.test/a", "summary": "Short & sweet",
-        "published": None, "published_raw": None,
-        "updated": "2026-02-03T03:05:06Z", "author": "Ada", "tags": ["tea"], "feed": "News",
+        "id": "tag:a",
+        "title": "Bold",
+        "link": "https://shop.test/a",
+        "summary": "Short & sweet",
+        "published": None,
+        "published_raw": None,
+        "updated": "2026-02-03T03:05:06Z",
+        "author": "Ada",
+        "tags": ["tea"],
+        "feed": "News",
     }
     assert rejected == []
 

@@ -7,18 +7,24 @@ import pydoc
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
+
 from nightwarden.errors import NodeError, RecoverableError
 from nightwarden.nodes.builtin._page import Page
 from nightwarden.nodes.builtin.html import Article, extract, plain_text
-from pydantic import TypeAdapter
 
 PROSE = "The kettle stands on the stove and hums while the water slowly comes to the boil. "
 MENU = "".join(f'<a href="/{n}">Category number {n}</a> ' for n in range(60))
 
 
 def page_of(html: str, **fields: object) -> Page:
-    given = {"url": "https://shop.test/a", "final_url": "https://shop.test/b/c", "status": 200,
-             "content_type": "text/html", "text": html}
+    given = {
+        "url": "https://shop.test/a",
+        "final_url": "https://shop.test/b/c",
+        "status": 200,
+        "content_type": "text/html",
+        "text": html,
+    }
     return Page(**(given | fields))
 
 
@@ -29,7 +35,11 @@ def test_the_sample_page_is_read_as_a_careful_reader_reads_it(samples: Path) -> 
     assert [word for word in expected["text_lacks"] if word in article.body] == []
     assert article.title == "Kettles"
     assert article.body.split("\n") == [
-        "Kettles", "First part of the text", "Second part of the text", "1\t2", "3"
+        "Kettles",
+        "First part of the text",
+        "Second part of the text",
+        "1\t2",
+        "3",
     ]
 
 
@@ -103,7 +113,9 @@ def test_consent_banners_are_known_by_name_outside_the_main_part(name: str) -> N
 
 
 def test_a_section_about_cookies_is_no_consent_banner() -> None:
-    page = f'<main><h1>HTTP</h1><section id="cookie-objects"><h2>Cookies</h2>{PROSE}</section></main>'
+    page = (
+        f'<main><h1>HTTP</h1><section id="cookie-objects"><h2>Cookies</h2>{PROSE}</section></main>'
+    )
     assert "Cookies" in extract(page).body
 
 
@@ -137,10 +149,14 @@ def test_pages_laid_out_in_tables_have_their_whole_text_as_main_part(module: str
 
 
 def test_a_page_made_of_blocks_is_told_from_its_furniture() -> None:
-    blocks = "".join(f"<p>{PROSE}Sentence {n} goes on about kettles, cups and pans.</p>"
-                     for n in range(8))
-    page = (f"<html><body><div class=menu><ul>{''.join(f'<li><a href=/{n}>Link {n}</a>' for n in range(30))}"
-            f"</ul></div><div class=story><h1>Kettles</h1>{blocks}</div></body></html>")
+    blocks = "".join(
+        f"<p>{PROSE}Sentence {n} goes on about kettles, cups and pans.</p>" for n in range(8)
+    )
+    menu = "".join(f"<li><a href=/{n}>Link {n}</a>" for n in range(30))
+    page = (
+        f"<html><body><div class=menu><ul>{menu}</ul></div>"
+        f"<div class=story><h1>Kettles</h1>{blocks}</div></body></html>"
+    )
     body = extract(page).body
     assert "Sentence 7" in body
     assert "Link 29" not in body
@@ -240,7 +256,9 @@ def test_links_are_absolute_each_once_and_those_of_the_main_part() -> None:
         "<a href=' https://other.test/ '>7</a></main>"
     )
     assert extract(page).links == (
-        "https://shop.test/b/d", "https://shop.test/e", "https://other.test/"
+        "https://shop.test/b/d",
+        "https://shop.test/e",
+        "https://other.test/",
     )
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 from nightwarden.errors import NodeError
 from nightwarden.nodes.builtin._charset import decode
 from nightwarden.nodes.builtin._http_errors import (
@@ -186,3 +187,7 @@ def test_undecodable_bytes_are_replaced_never_an_error() -> None:
 def test_text_without_any_declaration_is_told_by_its_bytes() -> None:
     russian = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
     assert decode(russian.encode("cp1251")).text == russian
+
+
+def test_an_address_without_a_host_has_none() -> None:
+    assert FetchConnectionError("gone", url="http://[::1").host == ""

@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import TypeAdapter
+
 from nightwarden.nodes.define import GENERATORS, Mode
 from nightwarden.nodes.registry import BUILTIN_MODULES, Registry
-from pydantic import TypeAdapter
 
 RETRY_SAFE = {
     "data.Map": True,
@@ -35,8 +36,15 @@ RETRY_SAFE = {
     "text.Summarise": True,
     "text.Template": True,
 }
-LAZY = ("httpx2", "trafilatura", "lxml_html_clean", "feedparser", "selectolax.lexbor",
-        "charset_normalizer", "simpleeval")
+LAZY = (
+    "httpx2",
+    "trafilatura",
+    "lxml_html_clean",
+    "feedparser",
+    "selectolax.lexbor",
+    "charset_normalizer",
+    "simpleeval",
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,10 @@
 """Events to bytes and back: one JSON object a line.
 
-Read next: `render.py`.
+Values are encoded as they are, as fast as can be. Where one of them has no form in JSON (a key
+that is no text, a number beyond 64 bits, a thing whose `repr` raises), the event is made plain
+first: a record must not fail for what a step put out.
+
+Read next: `plain.py`, `render.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +15,32 @@ from typing import Any
 import msgspec
 
 from nightwarden.events.base import Event
+from nightwarden.events.plain import odd_text, plain
 
-_encoder = msgspec.json.Encoder(enc_hook=repr)
+_encoder = msgspec.json.Encoder(enc_hook=odd_text)
 
 
 def encode(event: Event) -> bytes:
-    """The event as one line of JSON, without its line end."""
-    return _encoder.encode(event)
+    """The event as one line of JSON, without its line end. Never raises."""
+    try:
+        return _encoder.encode(event)
+    except Exception:
+        return _encoder.encode({"type": event.__struct_config__.tag, **_plain_fields(event)})
+
+
+def _plain_fields(event: Event) -> dict[str, object]:
+    found = {name: getattr(event, name) for name in event.__struct_fields__}
+    return {name: plain(_tagged(value)) for name, value in found.items()}
+
+
+def _tagged(value: object) -> object:
+    """A record with its tags where it can be had; their verdicts are told apart by them."""
+    if not isinstance(value, msgspec.Struct):
+        return value
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=odd_text)
+    except Exception:
+        return value
 
 
 def decode_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:

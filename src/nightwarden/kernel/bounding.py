@@ -19,7 +19,14 @@ from typing import Final
 
 from nightwarden.kernel.anatomy import Atom, AtomValue, Items, Pairs, Text, anatomy_of, key_text
 from nightwarden.kernel.marks import FIELD, cut_of
-from nightwarden.kernel.sensitive import hidden_pair, is_sensitive, telling_pair, worth_hiding
+from nightwarden.kernel.sensitive import (
+    hidden_pair,
+    hide_named,
+    holds_the_value,
+    is_sensitive,
+    telling_pair,
+    worth_hiding,
+)
 
 Json = AtomValue | str | list["Json"] | dict[str, "Json"]
 Mask = Callable[[str], str]
@@ -40,6 +47,8 @@ DEFAULT: Final = Limits()
 
 _MOST_NODES: Final = 5_000
 _WINDOW_CHARS: Final = 32_768
+_MARGIN_CHARS: Final = 4_096
+_ALWAYS_KEPT_CHARS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ class _Items:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    kept: list[tuple[str, _Node]]
+    kept: list[tuple[_Text, _Node]]
     total: int
 
 
@@ -66,12 +75,14 @@ _Node = AtomValue | _Text | _Items | _Pairs | str
 def bounded(value: object, mask: Mask, limits: Limits = DEFAULT, *, longest: int = 0) -> Json:
     """`value` masked and cut. `longest`: the longest secret, in characters."""
     tree = _Builder(mask, limits, window=_WINDOW_CHARS + 64 * longest).node(value, 0)
+    whole = 0
     for chars, elements in _tighter(limits):
         result = _draw(tree, chars, elements, min(limits.key_chars, chars))
         size = _size(result)
         if size <= limits.record_bytes:
             return result
-    return cut_of(size, "bytes")
+        whole = max(whole, size)
+    return cut_of(whole, "bytes")
 
 
 def _tighter(limits: Limits) -> Iterable[tuple[int, int]]:
@@ -122,26 +133,33 @@ class _Builder:
 
     def _text(self, anatomy: Text) -> _Text:
         text, limit = anatomy.text, self._limits.string_chars
-        if self._chars_left <= 0:
+        if self._chars_left <= 0 and len(text) > _ALWAYS_KEPT_CHARS:
             return _Text("", len(text))
-        masked, total = self._masked_start(text)
+        if anatomy.note.endswith("not text"):
+            return _Text(f"<{anatomy.note}>", len(anatomy.note) + 2)
+        masked = self._masked(text, limit)
         if anatomy.note:
             head = f"<{anatomy.note}> "
-            masked, total = head + masked, len(head) + total
-        self._chars_left -= min(total, limit)
-        return _Text(masked[:limit], total)
+            return _Text((head + masked.kept)[:limit], len(head) + masked.total)
+        return masked
 
-    def _masked_start(self, text: str) -> tuple[str, int]:
-        """The masked text and its length; of a huge text only a window is read.
+    def _masked(self, text: str, limit: int) -> _Text:
+        """The first `limit` characters of the masked text, and the length of all of it.
 
-        A secret that straddles the window's end stands behind what is kept, else all is masked.
+        Of a huge text only a window is read: a secret that straddles its end stands behind what
+        is kept, else all is masked.
         """
-        if len(text) > self._window:
-            masked = self._mask(text[: self._window])
-            if len(masked) - self._window // 2 >= self._limits.string_chars:
-                return masked, len(text)
-        masked = self._mask(text)
-        return masked, len(masked)
+        needed = limit + _MARGIN_CHARS
+        masked, total = self._mask(text[: self._window]), len(text)
+        if total <= self._window:
+            total = len(masked)
+        elif len(masked) - self._window // 2 < needed:
+            masked = self._mask(text)
+            total = len(masked)
+        start = masked[:needed]
+        hidden = hide_named(start)
+        self._chars_left -= min(total, limit)
+        return _Text(hidden[:limit], total - len(start) + len(hidden))
 
     def _container(self, anatomy: Items | Pairs, depth: int) -> _Node:
         most = max(0, min(self._limits.elements, self._nodes_left))
@@ -153,22 +171,20 @@ class _Builder:
             # An iterator of the author's may raise anything.
             return cut_of(anatomy.count, "values, unreadable")
 
-    def _pairs(self, anatomy: Pairs, most: int, depth: int) -> list[tuple[str, _Node]]:
-        pairs: list[tuple[str, _Node]] = []
+    def _pairs(self, anatomy: Pairs, most: int, depth: int) -> list[tuple[_Text, _Node]]:
+        pairs: list[tuple[_Text, _Node]] = []
         named = telling_pair(anatomy)
         for key, value in islice(anatomy.pairs, most):
-            hide = key in ("value", "Value") if named else is_sensitive(key)
+            hide = holds_the_value(key) if named else is_sensitive(key)
             node = FIELD if hide and worth_hiding(value) else self.node(value, depth + 1)
             pairs.append((self._key(key), node))
         return pairs
 
-    def _key(self, key: object) -> str:
+    def _key(self, key: object) -> _Text:
         text = key_text(key)
-        if self._chars_left <= 0:
-            return cut_of(len(text), "chars")
-        masked = self._masked_start(text)[0]
-        self._chars_left -= min(len(masked), self._limits.key_chars)
-        return masked
+        if self._chars_left <= 0 and len(text) > _ALWAYS_KEPT_CHARS:
+            return _Text("", len(text))
+        return self._masked(text, self._limits.key_chars)
 
     def _items(self, anatomy: Items, most: int, depth: int) -> list[_Node]:
         items: list[_Node] = []
@@ -196,9 +212,8 @@ def _draw(node: _Node, chars: int, elements: int, key_chars: int) -> Json:
     if isinstance(node, _Pairs):
         result: dict[str, Json] = {}
         for key, value in node.kept[:elements]:
-            result[_free(_cut(key, len(key), key_chars), result)] = _draw(
-                value, chars, elements, key_chars
-            )
+            name = _free(_cut(key.kept, key.total, key_chars), result)
+            result[name] = _draw(value, chars, elements, key_chars)
         left = node.total - len(result)
         if left > 0:
             result[cut_of(left, "fields")] = None

@@ -22,6 +22,7 @@ from nightwarden.kernel.effects import CloseRoot, Resume
 from nightwarden.kernel.plan import EdgeKind
 from nightwarden.kernel.state import (
     LEFT,
+    Arrive,
     Buffer,
     Edge,
     Gathered,
@@ -29,7 +30,9 @@ from nightwarden.kernel.state import (
     Item,
     Missing,
     Root,
+    RootDone,
     State,
+    StreamClosed,
 )
 from nightwarden.lineage import show
 
@@ -145,7 +148,7 @@ def _drained(state: State, group: Group) -> None:
         state.freed = True
         return
     if parent.parent is None:
-        state.work.append(("finish", root))
+        state.work.append(RootDone(root))
     parent.live -= 1
     if parent.live == 0 and parent.remaining == 0:
         free(state, parent)
@@ -177,7 +180,7 @@ def close_group(state: State, group: Group, mark: str, cause: Absent | None = No
                 _carry_close(state, buffer, cause)
             complete(state, group, buffer)
         else:
-            state.work.append(("stream_closed", group, buffer))
+            state.work.append(StreamClosed(group, buffer))
     if group.open == 0:
         _drained(state, group)
 
@@ -196,7 +199,9 @@ def close_absent(state: State, root: Root, parent: Item, cause: Absent) -> None:
     state.out.append(CloseRoot(root.plan.node, parent.lineage, 0, "absent"))
     root.marks["absent"] = root.marks.get("absent", 0) + 1
     for gather in root.plan.gathers:
-        state.work.append(("arrive", state.nodes[gather.target], gather.port, parent, cause))
+        state.work.append(Arrive(state.nodes[gather.target], gather.port, parent, cause))
+    if parent.parent is None:
+        state.work.append(RootDone(root))
     parent.live -= 1
     if parent.live == 0 and parent.remaining == 0:
         free(state, parent)
@@ -252,7 +257,7 @@ def complete(state: State, group: Group, buffer: Buffer) -> None:
         values = _in_order(buffer, plan.edges)
         settlement = Carried(values, buffer.carried) if buffer.carried else values
     buffer.values, buffer.indices = [], []
-    state.work.append(("arrive", node, plan.port, group.parent, settlement))
+    state.work.append(Arrive(node, plan.port, group.parent, settlement))
 
 
 def _in_order(buffer: Buffer, edges: int) -> Gathered:

@@ -76,7 +76,14 @@ def _words(error: BaseException, mask: Callable[[str], str], *, group: bool) -> 
     inner = _wrapped(error)
     if inner is not None and message == _line(message_of(inner), mask):
         return ""
-    return message if isinstance(error, NightwardenError) else f"{type_name(error)}: {message}"
+    return message if _written_for_readers(error) else f"{type_name(error)}: {message}"
+
+
+def _written_for_readers(error: BaseException) -> bool:
+    """Whether the message says it all: the engine's errors, and those steps are meant to raise."""
+    module = type(error).__module__
+    own = isinstance(module, str) and module.partition(".")[0] == "nightwarden"
+    return own or isinstance(error, NightwardenError)
 
 
 def _group_message(error: BaseException) -> str:

@@ -30,7 +30,13 @@ from nightwarden.kernel.causes import Absent, CauseSet, Kind
 from nightwarden.kernel.closing import close_group, take
 from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Status
 from nightwarden.kernel.routing import absent_outputs, finish_single, outputs, settle
-from nightwarden.kernel.state import Call, Escalated, State
+from nightwarden.kernel.state import (
+    Call,
+    Escalated,
+    NeverOpened,
+    PlaceFreed,
+    State,
+)
 from nightwarden.kernel.stimuli import Decided, DelayPassed, Failed
 from nightwarden.kernel.stopping import place_freed, stop
 from nightwarden.verdict import (
@@ -214,7 +220,7 @@ def delay_passed(state: State, stimulus: DelayPassed) -> None:
     call = state.delayed.pop(stimulus.call, None)
     if call is not None:
         call.node.queue.appendleft(call)
-        state.work.append(("place", call.node))
+        state.work.append(PlaceFreed(call.node))
 
 
 def absence(state: State, call: Call, kind: Kind, escalation: int) -> Absent:
@@ -274,7 +280,7 @@ def close_started(state: State, call: Call, mark: str, absent: Absent) -> None:
         close_group(state, group, mark, absent)
     else:
         group.root.open_groups.pop(group.number, None)
-        state.work.append(("never_opened", group.root, call.item, absent))
+        state.work.append(NeverOpened(group.root, call.item, absent))
 
 
 def _fail(state: State, waiting: Escalated, decision: Decision) -> None:

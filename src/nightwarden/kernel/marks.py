@@ -56,22 +56,27 @@ def has_mark(text: str) -> bool:
 def contains_mark(value: object) -> bool:
     """Whether a mask or cut mark stands anywhere in `value`, in a key or in a value.
 
-    Such a value was written from a masked record and must not go on as data.
+    Such a value was written from a masked record and must not go on as data. A container that
+    cannot be read may hold one too.
     """
     seen: set[int] = set()
+    alive: list[object] = []
     todo = [value]
     while todo:
         part = todo.pop()
         if id(part) in seen:
             continue
-        seen.add(id(part))
         anatomy = anatomy_of(part)
         if isinstance(anatomy, Text):
             if has_mark(anatomy.text):
                 return True
         elif isinstance(anatomy, Pairs | Items):
-            # `todo` keeps what is still to be looked at alive, so that no id is used twice.
-            todo.extend(_parts(anatomy))
+            seen.add(id(part))
+            alive.append(part)  # so that its id is not used again
+            try:
+                todo.extend(_parts(anatomy))
+            except BaseException:  # the container's own code; nothing is awaited here
+                return True
     return False
 
 

@@ -14,7 +14,18 @@ from __future__ import annotations
 from nightwarden.kernel.causes import Absent, Carried, Kind
 from nightwarden.kernel.closing import merge, take
 from nightwarden.kernel.effects import EndFeed, Feed, Halt
-from nightwarden.kernel.state import LEFT, Buffer, Call, Edge, Group, Item, State
+from nightwarden.kernel.state import (
+    LEFT,
+    Arrive,
+    Buffer,
+    Call,
+    Cut,
+    Edge,
+    Group,
+    Item,
+    PlaceFreed,
+    State,
+)
 
 
 def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
@@ -41,8 +52,9 @@ def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
 
 def _open(state: State, group: Group, buffer: Buffer) -> None:
     buffer.opened = True
+    assert group.parent is not None
     node = state.nodes[buffer.plan.target]
-    state.work.append(("arrive", node, buffer.plan.port, group.parent, buffer))
+    state.work.append(Arrive(node, buffer.plan.port, group.parent, buffer))
 
 
 def stream_closed(state: State, group: Group, buffer: Buffer) -> None:
@@ -66,8 +78,9 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
     buffer.failed = merge(state, buffer.failed, absent)
     if not buffer.opened:
         buffer.opened = True
+        assert group.parent is not None
         node = state.nodes[buffer.plan.target]
-        state.work.append(("arrive", node, buffer.plan.port, group.parent, absent))
+        state.work.append(Arrive(node, buffer.plan.port, group.parent, absent))
         release(state, group, buffer, absent)
     elif buffer.reader is not None and not buffer.reader.halting:
         buffer.reader.halting = True
@@ -86,7 +99,7 @@ def request(state: State, call: Call, slot: str) -> None:
         call.parked = True
         call.node.running -= 1
         state.active -= 1
-        state.work.append(("place", call.node))
+        state.work.append(PlaceFreed(call.node))
 
 
 def feed(state: State, group: Group, buffer: Buffer) -> None:
@@ -152,7 +165,7 @@ def release(state: State, group: Group, buffer: Buffer, over: object) -> None:
     if over is LEFT and not group.closed:
         group.left_exits += edges
         if group.left_exits == group.root.exits:
-            state.work.append(("cut", group))
+            state.work.append(Cut(group))
 
 
 def _unread(settlement: object, over: object) -> object:

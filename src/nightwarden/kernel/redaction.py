@@ -17,6 +17,9 @@ Read next: `secret_forms.py` (what is looked for), `scanner.py` (how), `bounding
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from nightwarden.kernel import describing
 from nightwarden.kernel.anatomy import Atom, Items, Pairs, Text, anatomy_of, key_text
 from nightwarden.kernel.bounding import (
@@ -38,6 +41,7 @@ from nightwarden.kernel.secret_forms import Secret, secret_of
 from nightwarden.kernel.sensitive import (
     hidden_pair,
     hide_named,
+    holds_the_value,
     is_sensitive,
     telling_pair,
     worth_hiding,
@@ -55,6 +59,10 @@ __all__ = [
     "contains_mark",
     "is_sensitive",
 ]
+
+
+FIELDS_LEFT_OUT: Final = "fields"
+"""The only field of a record that could not be shown field by field."""
 
 
 class SecretRegistry:
@@ -100,9 +108,16 @@ class SecretRegistry:
     def redact(self, value: object, *, limits: Limits = DEFAULT) -> Json:
         """`value` as a record may show it: masked, then cut; JSON-safe, bounded, never raises."""
         try:
-            return bounded(value, self.mask_text, limits, longest=self._scanner().longest)
+            return bounded(value, self.mask, limits, longest=self._scanner().longest)
         except BaseException:
             return HIDDEN
+
+    def redact_fields(
+        self, fields: Mapping[str, object], *, limits: Limits = DEFAULT
+    ) -> dict[str, Json]:
+        """`redact` for a record's fields: always a dict, whatever had to be left out of it."""
+        record = self.redact(fields, limits=limits)
+        return record if isinstance(record, dict) else {FIELDS_LEFT_OUT: record}
 
     def mask_value(self, value: object) -> tuple[object, bool]:
         """`value` masked at every depth but not cut, and whether that changed anything.
@@ -190,7 +205,7 @@ class _Deep:
         named = telling_pair(Pairs(pairs, len(pairs)))
         made: list[tuple[object, object]] = []
         for key, part in pairs:
-            hide = key in ("value", "Value") if named else is_sensitive(key)
+            hide = holds_the_value(key) if named else is_sensitive(key)
             new = FIELD if hide and worth_hiding(part) else self.value(part)
             made.append((self._key(key), new))
         same = all(a is c and b is d for (a, b), (c, d) in zip(pairs, made, strict=True))

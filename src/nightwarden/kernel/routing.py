@@ -14,6 +14,7 @@ Read next: `machine.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from nightwarden.errors import KernelBug
 from nightwarden.kernel import reading
@@ -30,16 +31,24 @@ from nightwarden.kernel.effects import Finish, Halt, Invoke, Prune
 from nightwarden.kernel.matching import match
 from nightwarden.kernel.state import (
     PENDING,
+    Arrive,
     Buffer,
     Call,
+    Cut,
     Edge,
     Entry,
     Group,
     Item,
+    NeverOpened,
     Node,
     Out,
+    PlaceFreed,
     Root,
+    RootDone,
+    Settle,
     State,
+    StreamClosed,
+    TakeAt,
 )
 
 SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE = range(6)
@@ -234,13 +243,13 @@ def absent_outputs(state: State, node: Node, item: Item, absent: Absent) -> None
     """Settle a node's own slots, its root and its exit with one absence."""
     if node.own_root is None:
         for out in node.outs:
-            state.work.append(("settle", out.edges, item, absent))
+            state.work.append(Settle(out.edges, item, absent))
     else:
         for out in node.ends:
-            state.work.append(("settle", out.edges, item, absent))
-        state.work.append(("never_opened", node.own_root, item, absent))
+            state.work.append(Settle(out.edges, item, absent))
+        state.work.append(NeverOpened(node.own_root, item, absent))
     if node.plan.exit >= 0:
-        state.work.append(("exit", item, node.plan.exit, absent))
+        state.work.append(TakeAt(item, node.plan.exit, absent))
     finish_single(state, node)
 
 
@@ -297,25 +306,25 @@ def propagate(state: State) -> None:
     work = state.work
     while work:
         task = work.popleft()
-        match task[0]:
-            case "settle":
-                settle(state, task[1], task[2], task[3])  # type: ignore[arg-type]
-            case "arrive":
-                _arrive_port(state, *task[1:])  # type: ignore[arg-type]
-            case "exit":
-                take(state, task[1], task[2], task[3])  # type: ignore[arg-type]
-            case "never_opened":
-                close_absent(state, task[1], task[2], task[3])  # type: ignore[arg-type]
-            case "stream_closed":
-                reading.stream_closed(state, task[1], task[2])  # type: ignore[arg-type]
-            case "place":
-                place(state, task[1])  # type: ignore[arg-type]
-            case "cut":
-                _cut(state, task[1])  # type: ignore[arg-type]
-            case "finish":
-                finish_under(state, task[1])  # type: ignore[arg-type]
+        match task:
+            case Settle():
+                settle(state, task.edges, task.item, task.settlement)
+            case Arrive():
+                _arrive_port(state, task.node, task.port, task.item, task.settlement)
+            case TakeAt():
+                take(state, task.item, task.exit, task.settlement)
+            case NeverOpened():
+                close_absent(state, task.root, task.item, task.cause)
+            case StreamClosed():
+                reading.stream_closed(state, task.group, task.buffer)
+            case PlaceFreed():
+                place(state, task.node)
+            case Cut():
+                _cut(state, task.group)
+            case RootDone():
+                finish_under(state, task.root)
             case _:
-                raise KernelBug(f"unknown task {task[0]!r}")
+                assert_never(task)
 
 
 def _arrive_port(state: State, node: Node, port: int, item: Item, settlement: object) -> None:

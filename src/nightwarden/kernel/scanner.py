@@ -83,7 +83,8 @@ class Scanner:
         for mark in self._marks.finditer(text):
             parts += (self._mask_part(text[place : mark.start()]), mark[0])
             place = mark.end()
-        return "".join([*parts, self._mask_part(text[place:])])
+        masked = "".join([*parts, self._mask_part(text[place:])])
+        return text if masked == text else masked
 
     def _mask_part(self, text: str) -> str:
         forms = self._suspects(text)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeGuard
 
 from nightwarden.kernel.anatomy import Pairs
 from nightwarden.kernel.marks import FIELD, MASK_PREFIX
@@ -51,7 +51,8 @@ _ABOUT: Final = frozenset((
     "url", "uri", "endpoint", "type", "types", "count", "counts", "limit", "limits", "usage",
     "budget", "length", "len", "size", "policy", "name", "names", "expiry", "expires", "ttl",
     "at", "strength", "required", "enabled", "field", "fields", "index", "rate", "price",
-    "cost", "method", "provider", "scope", "scopes",
+    "cost", "method", "provider", "scope", "scopes", "domain", "path",
+    "file",
 ))  # fmt: skip
 """A last word that makes the name one about the secret."""
 _ASKING: Final = frozenset({"is", "has", "needs", "use", "uses", "no", "with", "num", "max", "min"})
@@ -67,7 +68,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def is_sensitive(name: object) -> bool:
     """Whether a field of this name holds a secret. Anything but text has no telling name."""
-    if not isinstance(name, str | bytes):
+    if not is_text(name):
         return False
     text = name.decode("latin-1") if isinstance(name, bytes) else str.__str__(name)
     return _is_sensitive(text) if len(text) <= 100 else _judge(text[:1_000])
@@ -100,7 +101,7 @@ _is_sensitive = lru_cache(maxsize=4096)(_judge)
 
 def worth_hiding(value: object) -> bool:
     """Whether there is anything to hide: that nothing was given may be seen."""
-    if isinstance(value, str | bytes):
+    if is_text(value):
         return len(value) > 0 and value != FIELD
     return not (value is None or value is True or value is False)
 
@@ -109,36 +110,48 @@ def telling_pair(record: Pairs) -> bool:
     """Whether it reads `{"name": "Authorization", "value": …}`, as recorded headers do."""
     if not 2 <= record.count <= 3:
         return False
-    return any(key in _NAME_KEYS and is_sensitive(value) for key, value in record.pairs)
+    return any(
+        is_text(key) and key in ("name", "Name", "key", "Key") and is_sensitive(value)
+        for key, value in record.pairs
+    )
+
+
+def holds_the_value(key: object) -> bool:
+    """Whether the field of a telling pair is the one to hide."""
+    return is_text(key) and key in ("value", "Value")
 
 
 def hidden_pair(value: object) -> str | bytes | None:
     """The name in a `(name, value)` pair whose name is telling, as lists of headers have them."""
-    if not isinstance(value, tuple | list) or len(value) != 2:
+    if type(value) not in (tuple, list) or len(value) != 2:  # type: ignore[arg-type]
         return None
-    name, secret = value
-    if not isinstance(name, str | bytes) or not isinstance(secret, str | bytes):
+    name: object = value[0]  # type: ignore[index]
+    secret: object = value[1]  # type: ignore[index]
+    if not is_text(name) or not is_text(secret) or not is_sensitive(name):
         return None
-    return name if is_sensitive(name) and worth_hiding(secret) else None
+    return name if worth_hiding(secret) else None
 
 
-_NAME_KEYS: Final = ("name", "Name", "key", "Key")
+def is_text(value: object) -> TypeGuard[str | bytes]:
+    """`isinstance` without asking the value, whose `__class__` may raise."""
+    return issubclass(type(value), (str, bytes))
+
 
 _NAME = r"[A-Za-z_][\w.\[\]-]{0,80}+"
 _QUOTED = re.compile(
     # 'name': 'value'  "name": "value"  "name": 12  — quotes escaped or not; also name='value'
     rf"(?P<key>(?P<open>\\*[\"'])(?P<name>{_NAME})(?P=open)\s*[:=]\s*|\b(?P<bare>{_NAME})\s*=\s*)"
-    r"(?P<pre>[bru]?(?P<quote>\\*[\"']))(?P<value>(?:(?!(?P=quote)).){1,2000}?)(?P=quote)",
+    r"(?P<pre>[bru]?(?P<quote>\\*[\"']))(?P<value>.+?)(?:(?<!\\)(?P=quote)|\Z)",
     re.DOTALL,
 )
 _PLAIN = re.compile(
     # ?name=value&  name=value  "name": 1234
     rf"(?P<key>\b(?P<name>{_NAME})=|[\"'](?P<quoted>{_NAME})\\*[\"']\s*:\s*(?=\d))"
-    r"(?P<value>[^\s&;,'\"\\<>(){}\[\]#]{1,2000})"
+    r"(?P<value>[^\s&;,'\"\\<>(){}\[\]#]+)"
 )
 _HEADER = re.compile(
     r"(?P<key>\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]{0,40}(?:key|token|secret))"
-    r"['\"]?\s*:\s*['\"]?)(?P<value>[^\r\n'\"]{1,2000})",
+    r"['\"]?\s*:\s*['\"]?)(?P<value>[^\r\n'\"]+)",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(
@@ -152,12 +165,16 @@ _ONLY_A_MARK = re.compile(rf"(?:[A-Za-z]+ )?{re.escape(MASK_PREFIX)}[^)]*\)")
 
 def hide_named(text: str) -> str:
     """`text` with every value hidden that stands under a telling name, header or in a URL."""
+    lowered = text.lower()
     if "=" in text or ":" in text:
         text = _USERINFO.sub(_hide, text)
-        text = _HEADER.sub(_hide, text)
+        if any(word in lowered for word in ("authorization", "cookie", "x-")):
+            text = _HEADER.sub(_hide, text)
         text = _QUOTED.sub(_hide_if_named, text)
         text = _PLAIN.sub(_hide_if_named, text)
-    return _SCHEME.sub(_hide, text)
+    if any(word in lowered for word in ("bearer", "basic", "digest", "token")):
+        text = _SCHEME.sub(_hide, text)
+    return text
 
 
 def _hide(match: re.Match[str]) -> str:
@@ -174,4 +191,5 @@ def _hide_if_named(match: re.Match[str]) -> str:
     if not is_sensitive(name) or _is_hidden(match["value"]):
         return match[0]
     quote = groups.get("quote") or ""
+    quote = quote if match[0].endswith(quote) else ""  # cut off before the closing quote
     return f"{match['key']}{groups.get('pre') or ''}{FIELD}{quote}"

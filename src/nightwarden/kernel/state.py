@@ -239,6 +239,68 @@ class Call(msgspec.Struct, eq=False):
     retried: int = 0
 
 
+class Settle(msgspec.Struct, frozen=True, gc=False):
+    """Work: send a settlement of an item along edges."""
+
+    edges: tuple[Edge, ...]
+    item: Item
+    settlement: object
+
+
+class Arrive(msgspec.Struct, frozen=True, gc=False):
+    """Work: a port of a node is settled for an item."""
+
+    node: Node
+    port: int
+    item: Item
+    settlement: object
+
+
+class TakeAt(msgspec.Struct, frozen=True, gc=False):
+    """Work: an exit takes an item."""
+
+    item: Item
+    exit: int
+    settlement: object
+
+
+class NeverOpened(msgspec.Struct, frozen=True, gc=False):
+    """Work: a fan-out will not open under this item."""
+
+    root: Root
+    item: Item
+    cause: Absent
+
+
+class StreamClosed(msgspec.Struct, frozen=True, gc=False):
+    """Work: the root of a reading slot has closed."""
+
+    group: Group
+    buffer: Buffer
+
+
+class PlaceFreed(msgspec.Struct, frozen=True, gc=False):
+    """Work: a node has a free place for what waits in its queue."""
+
+    node: Node
+
+
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """Work: nobody wants more of a fan-out."""
+
+    group: Group
+
+
+class RootDone(msgspec.Struct, frozen=True, gc=False):
+    """Work: everything below a top-level fan-out is settled."""
+
+    root: Root
+
+
+Task = Settle | Arrive | TakeAt | NeverOpened | StreamClosed | PlaceFreed | Cut | RootDone
+"""What follows from a settlement and is still to be done."""
+
+
 class Capture(msgspec.Struct, eq=False):
     """What an unconnected slot put out, in arrival order."""
 
@@ -273,7 +335,7 @@ class State(msgspec.Struct, eq=False):
     captures: tuple[Capture, ...]
     run: Item
     out: list[Effect] = []
-    work: deque[tuple[object, ...]] = msgspec.field(default_factory=deque)
+    work: deque[Task] = msgspec.field(default_factory=deque)
     calls: dict[int, Call] = {}
     numbers: int = 0
     active: int = 0

@@ -13,7 +13,12 @@ Read next: `ledger.py`.
 from __future__ import annotations
 
 from nightwarden.kernel.effects import Apply, Conclude, Ended, Halt, Status, Stop
-from nightwarden.kernel.state import Call, Node, State
+from nightwarden.kernel.state import (
+    Call,
+    Node,
+    PlaceFreed,
+    State,
+)
 from nightwarden.verdict import DecidedBy, Decision, Fail, OutcomeKind
 
 _RANK = {s: i for i, s in enumerate(Status)}
@@ -78,7 +83,7 @@ def _drop_delays(state: State) -> None:
 def place_freed(state: State, node: Node) -> None:
     """A call no longer holds its place: another one may start."""
     if node.queue:
-        state.work.append(("place", node))
+        state.work.append(PlaceFreed(node))
 
 
 def end_if_over(state: State) -> None:

@@ -43,6 +43,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 def shown(error: BaseException, registry: SecretRegistry) -> tuple[str, str]:
     """The readable line of an error and the name of its type."""
+    if isinstance(error, StepTimeout):
+        # How the engine brought the timeout about (a cancellation) says nothing to anybody.
+        return registry.mask_text(str(error)), type(error).__name__
     return registry.describe_error(error), type(error).__name__
 
 

@@ -76,9 +76,9 @@ async def _as_value(call: Callable[[], Awaitable[object]]) -> object:
     """
     try:
         return await call()
-    except (asyncio.CancelledError, GeneratorExit):
+    except asyncio.CancelledError:
         raise
-    except BaseException as error:
+    except BaseException as error:  # GeneratorExit too: a coroutine that is closed may return
         return raised(error)
 
 

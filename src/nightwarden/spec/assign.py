@@ -169,6 +169,8 @@ def _classes(source: Any, target: Any, depth: int) -> bool | None:
     if issubclass(source_class, (str, bytes)) and target_class in _ITEMS:
         # A text is a sequence of texts to Python, but hardly what a slot for many means.
         return False if target_class in (abc.Sequence, list, tuple) else None
+    if is_named_tuple(source_class) and target_class in _ITEMS[4:]:
+        return None  # pydantic takes no NamedTuple for a Sequence
     if not _subclass(source_class, target_class):
         return None if _subclass(target_class, source_class) else False
     return _arguments(source, target, depth)
@@ -226,8 +228,6 @@ def _arguments(source: Any, target: Any, depth: int) -> bool | None:
 
 def _item_type(source: Any) -> Any:
     arguments, source_class = get_args(source), get_origin(source) or source
-    if is_named_tuple(source_class):
-        return Union[tuple(record_fields(source_class).values())]  # noqa: UP007
     if source_class is tuple and arguments:
         return Union[tuple(a for a in arguments if a is not Ellipsis)]  # noqa: UP007
     if source_class in _PAIRS:

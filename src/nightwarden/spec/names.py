@@ -157,6 +157,6 @@ def _type_suggestion(name: str, catalog: Catalog) -> str:
     same = [known for known in names if known.rpartition(".")[2].casefold() == tail]
     if same:
         return f"did you mean {same[0]!r}?"
-    return suggestion(name, names, what="node types") + (
-        "; nodes of your own come from files under python:, or from --nodes"
-    )
+    remedy = suggestion(name, names, what="node types")
+    own = "; nodes of your own come from files under python:, or from --nodes"
+    return remedy + ("" if remedy.startswith("did you mean") else own)

@@ -145,13 +145,14 @@ def _node(types: Mapping[str, NodeType]) -> dict[str, Any]:
 
 
 def _node_type(name: str, node_type: NodeType, definitions: dict[str, Any]) -> dict[str, Any]:
+    several = node_type.join == "any"
     slots = {
-        slot.name: _slot(f"{name}.{slot.name}", slot, definitions)
+        slot.name: _slot(f"{name}.{slot.name}", slot, definitions, several=several)
         for slot in node_type.inputs.values()
     }
     extra: object = False
     if node_type.extra is not None:
-        extra = _slot(f"{name}.*", node_type.extra, definitions)
+        extra = _slot(f"{name}.*", node_type.extra, definitions, several=several)
     own = {
         "id": {"type": "string"},
         "type": {"const": name, "description": node_type.doc},
@@ -164,11 +165,13 @@ def _node_type(name: str, node_type: NodeType, definitions: dict[str, Any]) -> d
     return {"properties": {**slots, **own}, "additionalProperties": extra}
 
 
-def _slot(place: str, slot: InputSlot, definitions: dict[str, Any]) -> dict[str, Any]:
+def _slot(
+    place: str, slot: InputSlot, definitions: dict[str, Any], *, several: bool
+) -> dict[str, Any]:
     """What may stand at a slot: a value of its type, or what is wired to it."""
     reference = {"$ref": "#/$defs/reference"}
     accepted: list[dict[str, Any]] = [reference]
-    if slot.kind is not SlotKind.PLAIN:
+    if several or slot.kind is not SlotKind.PLAIN:
         accepted.append({"type": "array", "items": reference})
     if slot.kind in (SlotKind.PLAIN, SlotKind.MANY):
         annotation: Any = list[slot.type] if slot.kind is SlotKind.MANY else slot.type  # type: ignore[name-defined]

@@ -8,6 +8,7 @@ Read next: `runtime/bus.py` (who writes), `report.py` (who reads).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -122,16 +123,25 @@ class RunFolder:
         return self.root / "runs" / run_id / EVENTS_FILE
 
     def run_ids(self) -> list[str]:
-        """All recorded runs, oldest first."""
+        """All recorded runs, the one written to last at the end. Raises `StoreError`."""
         folder = self.root / "runs"
-        if not folder.is_dir():
+        written: list[tuple[int, str]] = []
+        try:
+            for path in folder.iterdir():
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    written.append(((path / EVENTS_FILE).stat().st_mtime_ns, path.name))
+        except FileNotFoundError:
             return []
-        return sorted(p.name for p in folder.iterdir() if (p / EVENTS_FILE).is_file())
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be read: {error.strerror or error}") from error
+        return [name for _, name in sorted(written)]
 
     def find(self, run_id: str) -> str:
         """The run that is meant: an id, the start of one, or `last`. Raises `StoreError`."""
         known = self.run_ids()
-        if run_id == "last" and known:
+        if not known:
+            raise StoreError(f"no run is recorded in {self.root}; --store names another place")
+        if run_id == "last":
             return known[-1]
         matches = [known_id for known_id in known if known_id.startswith(run_id)]
         if run_id in known:

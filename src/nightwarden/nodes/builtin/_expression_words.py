@@ -127,7 +127,7 @@ def _replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _join(parts: Sequence[str], separator: str = "") -> str:
+def _join(separator: str, parts: Sequence[str]) -> str:
     _limit(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
@@ -161,7 +161,6 @@ _NUMBERS: Final[Mapping[str, Callable[..., object]]] = {
 _LISTS: Final[Mapping[str, Callable[..., object]]] = {
     "all": all,
     "any": any,
-    "join": _join,
     "list": list,
     "sorted": sorted,
     "str": _str,
@@ -171,6 +170,7 @@ METHODS: Final[Mapping[str, Callable[..., object]]] = {
     "count": lambda value, part: value.count(part),
     "endswith": str.endswith,
     "get": _get,
+    "join": _join,
     "keys": _keys,
     "lower": str.lower,
     "replace": _replace,

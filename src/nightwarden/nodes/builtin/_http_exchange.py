@@ -76,9 +76,12 @@ async def exchange(client: httpx2.AsyncClient, ask: Ask) -> Page:
         text = f"the answer of {ask.url} is not compressed as it claims: {error}"
         raise FetchError(text, url=ask.url, code="compression", transient=True) from error
     except httpx2.TransportError as error:
-        text = f"no connection for {ask.url}: {str(error) or type(error).__name__}"
-        mends_itself = not is_certificate_problem(error)
-        raise FetchConnectionError(text, url=ask.url, transient=mends_itself) from error
+        what = "no connection" if isinstance(error, httpx2.ConnectError) else "connection broken"
+        text = f"{what} for {ask.url}: {str(error) or 'the server reset it'}"
+        passes = not is_certificate_problem(error)
+        raise FetchConnectionError(
+            text, url=ask.url, code="connection", transient=passes
+        ) from error
 
 
 def checked_url(url: str) -> str:

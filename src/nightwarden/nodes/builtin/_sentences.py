@@ -39,6 +39,8 @@ _ENDS: Final = re.compile(
 )
 _STOP: Final = re.compile(r"[.!?…。！？｡।॥؟۔։።][\"'”’»)\]」』）]*\s*\Z")
 _LAST_WORD: Final = re.compile(r"([^\s(\[\"'„“«]+)\Z")
+_NEAR: Final = 40
+"""As far as this a stop's surroundings are looked at; a line may be a whole book."""
 _NUMBERED: Final = re.compile(r"\d{1,2}\Z")
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile(
@@ -138,13 +140,13 @@ def _form(sentence: str) -> float:
 
 
 def _ends_a_sentence(line: str, end: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence: not after an abbreviation, initial, or a small number."""
-    rest = line[end.end() :].lstrip()
-    if not end.group().startswith("."):
-        return True
+    """Not before lower case; nor, for a full stop, after an abbreviation, initial, or number."""
+    rest = line[end.end() : end.end() + _NEAR].lstrip()
     if rest[:1].islower():
         return False
-    before = _LAST_WORD.search(line, 0, end.start())
+    if not end.group().startswith("."):
+        return True
+    before = _LAST_WORD.search(line[max(0, end.start() - _NEAR) : end.start()])
     word = before.group(1) if before else ""
     is_initial = len(word) == 1 and word.isalpha() and word.isupper()
     is_number = _NUMBERED.fullmatch(word) is not None

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nightwarden.runtime.supervisors.terminal import visible
+from nightwarden.events.words import visible
 from nightwarden.verdict import Action, Escalation
 
 _WIDTH: Final = 200

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TextIO
 
 from nightwarden.errors import SupervisionError
+from nightwarden.events.words import visible
 from nightwarden.runtime.answers import stopped_because
 from nightwarden.runtime.supervision import RunReader, SupervisorBase
 from nightwarden.runtime.supervisors.card import card, effect_of
@@ -25,7 +26,7 @@ from nightwarden.runtime.supervisors.repairing import (
     outputs_from,
     read_value,
 )
-from nightwarden.runtime.supervisors.terminal import Terminal, visible
+from nightwarden.runtime.supervisors.terminal import Terminal
 from nightwarden.runtime.supervisors.verbs import WORDS, action_named
 from nightwarden.verdict import (
     Action,

@@ -1,8 +1,5 @@
 """A person at a terminal: lines out, lines in, without holding up the loop.
 
-What comes from a run is data: an escape sequence in an error message must not move the cursor,
-retitle the window or hide a line. `visible` spells out whatever does not print.
-
 Reading waits on the file descriptor, in the loop itself, so that it ends at once when it is
 cancelled and leaves no thread behind. Regular files and streams in memory are read directly;
 they never block.
@@ -22,14 +19,6 @@ from nightwarden.errors import SupervisionError
 
 _CHUNK: Final = 65_536
 _LONGEST_LINE: Final = 1_048_576
-
-
-def visible(text: str) -> str:
-    """The text with everything that does not print spelled out: `\\x1b[2J`, `\\n`, `\\u202e`."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
 
 
 class Terminal:

@@ -1,0 +1,55 @@
+"""Ctrl-C: once stops the run cleanly, twice ends the process at once. SIGTERM is like one Ctrl-C.
+
+The handlers are the process's, not the event loop's: they work while a step holds up the loop.
+
+Read next: `running.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from nightwarden.cli.failing import CANCELLED
+
+
+@contextlib.contextmanager
+def interruptible(stop: Callable[[str], None], tell: Callable[[str], None]) -> Iterator[None]:
+    """Call `stop` with the reason at the first signal; to be entered on the run's loop."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def ask(name: str) -> None:
+        tell(f"{name}: stopping… press Ctrl-C again to end at once")
+        stop(f"cancelled by {name}")
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal asked
+        if asked:
+            # A second SIGTERM may be the same one: `timeout` sends it to the group as well.
+            if number == signal.SIGINT:
+                end_at_once()
+            return
+        asked = True
+        name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        loop.call_soon_threadsafe(ask, name)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end_at_once() -> None:
+    """End the process now, whatever runs; what is printed already is not lost."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(CANCELLED)

@@ -1,0 +1,73 @@
+"""A report for programs: versioned, money as dollars, items by number and label.
+
+Read next: `comparing.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from nightwarden.events.words import list_of, usd
+from nightwarden.lineage import show
+from nightwarden.report.folding import RunReport
+
+FORMAT: Final = 1
+
+
+def report_json(report: RunReport) -> dict[str, object]:
+    """Plain data; what `report --json` prints."""
+    return {
+        "version": FORMAT,
+        "run_id": report.run_id,
+        "workflow": report.workflow,
+        "status": report.status,
+        "supervised": report.supervised,
+        "reason": report.reason,
+        "headline": report.headline,
+        "supervisor": report.supervisor or None,
+        "started_at": report.started_at,
+        "ended_at": report.ended_at if report.ended else None,
+        "duration_s": report.duration_s,
+        "inputs": dict(report.inputs),
+        "outputs": dict(report.outputs),
+        "missing": [asdict(item) for item in report.missing],
+        "interventions": [
+            {
+                "id": found.id,
+                "node": found.escalation.get("node_id"),
+                "item": show(tuple(list_of(found.escalation.get("lineage")))),
+                "escalation": dict(found.escalation),
+                "decision": dict(found.decision) or None,
+                "outcome": dict(found.outcome) or None,
+                "cost_usd": usd(found.decision.get("cost_micro_usd")),
+            }
+            for found in report.interventions
+        ],
+        "failures": [asdict(failure) for failure in report.failures],
+        "rejected": dict(report.rejected),
+        "rejects": [
+            {
+                "node": event.get("node_id"),
+                "line": event.get("line"),
+                "reason": event.get("reason"),
+                "raw": event.get("raw"),
+            }
+            for event in report.rejects
+        ],
+        "warnings": list(report.warnings),
+        "widened": dict(report.widened),
+        "ledger": {
+            "roots": [dict(root) for root in report.roots],
+            "nodes": [dict(node) for node in report.nodes],
+        },
+        "costs": {
+            "nodes_usd": {node: usd(amount) for node, amount in report.costs.items()},
+            "total_usd": usd(report.cost_micro_usd),
+            "supervisor_usd": usd(report.supervisor_cost_micro_usd),
+        },
+        "bounds": dict(report.bounds),
+        "versions": dict(report.versions),
+        "definition_hash": report.definition_hash,
+        "record": report.record,
+    }

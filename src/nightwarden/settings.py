@@ -1,0 +1,218 @@
+"""Settings: flag, else environment, else `nightwarden.toml`, else the default.
+
+    [supervisor]                 NIGHTWARDEN_SUPERVISOR_MAX_DECISIONS=5
+    max_decisions = 5            --max-decisions 5
+
+One table, `SETTINGS`, says what there is: the file's keys, the variables' names and the checks
+are read from it. A key that is none is an error that names the nearest one. A variable that
+only begins like ours may be another program's, so it is a remark.
+
+Nothing of the engine is imported here. Read next: `cli/run.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+FILE: Final = "nightwarden.toml"
+PREFIX: Final = "NIGHTWARDEN_"
+SECRET_PREFIX: Final = "NIGHTWARDEN_SECRET_"
+_LARGEST: Final = 1_000_000
+
+Value = str | int | float | bool
+
+
+class BadSettings(ValueError):
+    """Settings that cannot be used: one line a problem, each with its place and a remedy."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is set. Seconds and dollars; None where the engine's own default holds."""
+
+    store_url: str = ".nightwarden"
+    supervisor_mode: str | None = None
+    supervisor_max_decisions: int | None = None
+    supervisor_max_retries: int | None = None
+    supervisor_cost_cap_usd: float | None = None
+    supervisor_decision_timeout_s: float | None = None
+    run_stop_grace_s: float | None = None
+    run_max_retry_delay_s: float | None = None
+    run_window: int | None = None
+    run_trust: bool = False
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: `key` as in the file, what it takes, and what it is for."""
+
+    key: str
+    read: Callable[[object], Value]
+    expects: str
+    doc: str
+
+    @property
+    def field(self) -> str:
+        """Its name in `Settings`."""
+        return self.key.replace(".", "_")
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return PREFIX + self.field.upper()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise ValueError
+
+
+def _number(value: object) -> float:
+    # A variable is always text; a file that writes a number in quotes is understood as well.
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError  # noqa: TRY004  (one kind of error for all that does not fit)
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError
+    return number
+
+
+def _count(value: object) -> int:
+    number = _number(value)
+    if number != int(number) or number > _LARGEST:
+        raise ValueError
+    return int(number)
+
+
+def _window(value: object) -> int:
+    number = _count(value)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if isinstance(value, str) and value.lower() in known:
+        return known[value.lower()]
+    raise ValueError
+
+
+_SECONDS: Final = "seconds, 0 or more"
+_WHOLE: Final = "a whole number, 0 or more"
+
+SETTINGS: Final = (
+    Setting("store.url", _text, "a folder", "where runs are recorded"),
+    Setting("supervisor.mode", _text, "a mode, such as operator", "what --supervise is"),
+    Setting("supervisor.max_decisions", _count, _WHOLE, "decisions a run may take"),
+    Setting("supervisor.max_retries", _count, _WHOLE, "retries of one step for one item"),
+    Setting("supervisor.cost_cap_usd", _number, "dollars, 0 or more", "what deciding may cost"),
+    Setting("supervisor.decision_timeout_s", _number, _SECONDS, "how long a decision may take"),
+    Setting("run.stop_grace_s", _number, _SECONDS, "how long a stopped run may drain"),
+    Setting("run.max_retry_delay_s", _number, _SECONDS, "the longest wait before a retry"),
+    Setting("run.window", _window, "a whole number, 1 or more", "items a fan-out is ahead"),
+    Setting("run.trust", _truth, "true or false", "whether workflows may name Python files"),
+)
+"""Everything that can be set."""
+
+_BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
+_BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
+
+
+def load_settings(
+    folder: Path | None = None, *, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """What file and environment set. Raises `BadSettings` with everything that is wrong."""
+    problems: list[str] = []
+    file = (folder or Path.cwd()) / FILE
+    values = _from_file(file, problems)
+    given, remarks = _from_environment(environ, problems)
+    if problems:
+        raise BadSettings(problems)
+    return replace(Settings(), **{**values, **given, "remarks": remarks})  # type: ignore[arg-type]
+
+
+def _from_file(file: Path, problems: list[str]) -> dict[str, Value]:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        problems.append(f"{file.name} cannot be read: {why}")
+        return {}
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problems.append(f"{file.name} is no TOML: {error}")
+        return {}
+    return _checked(document, file.name, problems)
+
+
+def _checked(document: Mapping[str, object], file: str, problems: list[str]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for key, value in _flat(document):
+        setting = _BY_KEY.get(key)
+        if setting is None:
+            problems.append(f"{file}: there is no setting {key}; {_meant(key, _BY_KEY)}")
+            continue
+        _take(setting, value, f"{file}: {key}", found, problems)
+    return found
+
+
+def _flat(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+    for section, value in document.items():
+        if isinstance(value, dict) and value:
+            yield from ((f"{section}.{key}", item) for key, item in value.items())
+        elif not isinstance(value, dict):
+            yield section, value
+
+
+def _from_environment(
+    environ: Mapping[str, str], problems: list[str]
+) -> tuple[dict[str, Value], tuple[str, ...]]:
+    found: dict[str, Value] = {}
+    remarks = []
+    for name, value in environ.items():
+        if not name.startswith(PREFIX) or name.startswith(SECRET_PREFIX):
+            continue
+        setting = _BY_VARIABLE.get(name)
+        if setting is None:
+            remarks.append(f"{name} in the environment is no setting; {_meant(name, _BY_VARIABLE)}")
+        elif value:  # empty counts as not set
+            _take(setting, value, name, found, problems)
+    return found, tuple(sorted(remarks))
+
+
+def _take(
+    setting: Setting,
+    value: object,
+    place: str,
+    found: dict[str, Value],
+    problems: list[str],
+) -> None:
+    try:
+        found[setting.field] = setting.read(value)
+    except (ValueError, OverflowError):
+        problems.append(f"{place} is {value!r}, but has to be {setting.expects}")
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
