@@ -12,7 +12,9 @@ Read next: `subject.py`, which does the same work on the engine.
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from gauge import Workload, gauge, read_task, serve
@@ -104,7 +106,7 @@ async def chain(items: int) -> int:
     sums = 0
     for key in range(items):
         kept: dict[int, Any] = {}
-        await pipeline(1, [add_one] * CHAIN, kept.__setitem__, make=lambda _, key=key: key)
+        await pipeline(1, [add_one] * CHAIN, kept.__setitem__, make=partial(operator.add, key))
         sums += kept[0]
     return sums
 

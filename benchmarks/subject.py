@@ -12,7 +12,7 @@ Read next: `trouble.py`, which measures what failures cost.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ from steps import (
 import nightwarden as nw
 from nightwarden.spec.workflow import Workflow
 
-Step = Callable[..., Awaitable[Any]]
+Step = Callable[..., Any]
 
 DECLARED: dict[str, dict[str, Any]] = {
     "pure": {"pure": True, "retry_safe": True, "concurrency": 1},
@@ -86,7 +86,7 @@ def generated(declare: Step, source: Step, step: Step, slot: str) -> Workflow:
     with nw.workflow("generated") as w:
         item = w.add(source, id="source", count=w.input("count", int))
         for i in range(3):
-            item = w.add(step, id=f"step_{i}", **{slot: item})
+            item = w.add(step, id=f"step_{i}", properties={slot: item})
         w.output("kept", item.collect())
     return w.build()
 

@@ -10,10 +10,9 @@ Read next: `goals.py`.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from gauge import Task, peak_mb, read_task, serve
 from steps import FAILING, add_one, total
@@ -76,9 +75,7 @@ async def timed(
     gc.collect()
     began = time.perf_counter()
     bounds = nw.Bounds(max_decisions=items)
-    result = await nw.arun(
-        workflow, inputs, supervise=supervise, bounds=bounds, window=window
-    )
+    result = await nw.arun(workflow, inputs, supervise=supervise, bounds=bounds, window=window)
     return time.perf_counter() - began, result
 
 
@@ -86,7 +83,9 @@ async def clean(task: Task) -> dict[str, object]:
     """A run in which nothing fails, with a supervisor and without."""
     workflow = fanout(pure)
     supervisor = Counting()
-    alone, supervised, sums = [], [], []
+    alone: list[float] = []
+    supervised: list[float] = []
+    sums = []
     for turn in range(task.times + 1):
         for supervise, seconds in ((None, alone), (supervisor, supervised)):
             spent, result = await timed(workflow, task.items, supervise)
@@ -137,7 +136,7 @@ async def decided(task: Task) -> dict[str, object]:
     return {"seconds": went_on_after_s, "right": right, "peak_mb": peak_mb()}
 
 
-WORKLOADS: dict[str, Callable[[Task], object]] = {
+WORKLOADS: dict[str, Callable[[Task], Awaitable[Mapping[str, object]]]] = {
     "clean": clean,
     "skipped": skipped,
     "decided": decided,
@@ -145,4 +144,4 @@ WORKLOADS: dict[str, Callable[[Task], object]] = {
 
 if __name__ == "__main__":
     task = read_task()
-    serve(WORKLOADS[task.workload](task))  # type: ignore[arg-type]
+    serve(WORKLOADS[task.workload](task))

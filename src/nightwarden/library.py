@@ -8,11 +8,13 @@ Read next: `session.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from nightwarden.errors import Problem, RunError, SpecError
+from nightwarden.kernel.marks import contains_mark
 from nightwarden.nodes.registry import Registry
 from nightwarden.spec import build
 from nightwarden.spec.inputs import ReadText
@@ -61,17 +63,46 @@ def examine(
     return (None if found is None else replace(found, catalog=known)), problems
 
 
+def recorded(
+    definition: Mapping[str, object],
+    inputs: Mapping[str, object],
+    *,
+    nodes: Iterable[object] = (),
+    trust: bool = False,
+) -> tuple[Workflow, dict[str, object]]:
+    """The workflow and the inputs of a recorded run, as its first event holds them.
+
+    `nodes` stand in for the Python files the workflow asks for; with `trust` they are looked for
+    where the process runs. Raises `RunError` for what was masked and is no value any more.
+    """
+    for name, value in inputs.items():
+        if contains_mark(value):
+            raise RunError(
+                f"input {name} of the recorded run was masked, so the run cannot be repeated; "
+                "run the workflow again with `nightwarden run`"
+            )
+    if contains_mark(definition):
+        raise RunError("the recorded definition was masked, so the run cannot be repeated")
+    given, asked = list(nodes), definition.get("python")
+    if isinstance(asked, list) and asked and not given:
+        names = ", ".join(str(name) for name in asked)
+        if not trust:
+            raise RunError(
+                f"the recorded run used code from {names}: name the files with --nodes, "
+                "or allow those that lie here with --trust"
+            )
+        given = [Path(str(name)) for name in asked]
+    known = _enrolled(Registry(), given)
+    loaded = load_text(json.dumps(definition), catalog=known, format="json")
+    return replace(loaded, catalog=known), dict(inputs)
+
+
 def _prepared(
     path: Path, nodes: Iterable[object], trust: bool, registry: Registry | None
 ) -> tuple[str, Registry]:
     """The text of a workflow file, and a registry with the code it may use."""
     text = read_workflow(path)
-    known = registry or Registry()
-    for item in nodes:
-        if isinstance(item, (str, Path)):
-            known.load_file(Path(item))
-        else:
-            known.add(item)
+    known = _enrolled(registry or Registry(), nodes)
     asked = python_files(text, file=str(path))
     if asked and not trust:
         names = ", ".join(asked)
@@ -82,6 +113,16 @@ def _prepared(
     for name in asked:
         known.load_file(path.parent / name)
     return text, known
+
+
+def _enrolled(registry: Registry, nodes: Iterable[object]) -> Registry:
+    """The registry with decorated functions, and those in Python files, added."""
+    for item in nodes:
+        if isinstance(item, (str, Path)):
+            registry.load_file(Path(item))
+        else:
+            registry.add(item)
+    return registry
 
 
 def _reader(path: Path) -> ReadText:

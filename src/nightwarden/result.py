@@ -255,7 +255,9 @@ def _outer_first(report: Report) -> list[RootAccount]:
 
 
 def _kept(root: RootAccount) -> str:
-    unit = f"{root.kept}/{root.items} items"
+    # In a run that stopped, what never got to an exit has not been kept either.
+    arrived = [e.delivered + e.not_taken + e.left for e in root.exits]
+    unit = f"{min([root.kept, *arrived])}/{root.items} items"
     name = "" if root.depth == 1 else f" of {root.node_id}"
     skipped = sum(1 for _ in root.missing)
     parts = [unit + name]

@@ -10,6 +10,9 @@ import base64
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 import urllib.parse
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -621,6 +624,95 @@ def test_h06_without_a_supervisor_the_reason_is_clean_too(cases: Path, tmp_path:
     partner.assert_clean("reason", played.result.reason)
     for event in played.events:
         partner.assert_clean(type(event).__name__, encode(event).decode())
+
+
+PARTNER_STEPS = """
+import base64
+import json
+import logging
+import sys
+import urllib.parse
+from typing import Any
+
+from nightwarden import Context, node
+
+
+class HTTPStatusError(Exception):
+    status_code = 403
+
+
+@node(type="partner.Pull", retry_safe=True)
+def pull(request: dict[str, Any], ctx: Context) -> str:
+    key, doc = ctx.secret("PARTNER_KEY"), ctx.secret("PARTNER_DOC")
+    logging.getLogger("partner.client").warning("sending %s", {"Authorization": f"Bearer {key}"})
+    ctx.log.warning(f"calling with {key} and {doc}")
+    basic = base64.b64encode(f"svc:{key}".encode()).decode()
+    error = HTTPStatusError(
+        f"403 from https://partner.example/v1?key={urllib.parse.quote(key, safe='')}&page=2 "
+        f"Basic {basic} {doc} {json.loads(doc)!r}"
+    )
+    error.add_note(f"the key was {key}")
+    raise error from OSError(f"refused {key}")
+"""
+
+PARTNER_WORKFLOW = """
+version: 1
+name: partner
+inputs:
+  request: {type: json}
+nodes:
+  pull:
+    type: partner.Pull
+    request: $inputs.request
+"""
+
+
+def command_line(partner: Partner, *arguments: str) -> tuple[int, str, str]:
+    """`nightwarden …` in the case's folder, with its secrets in the environment."""
+    secrets = {f"NIGHTWARDEN_SECRET_{name}": value for name, value in partner.secrets.items()}
+    done = subprocess.run(
+        [sys.executable, "-m", "nightwarden", *arguments],
+        cwd=partner.folder,
+        env={**os.environ, **secrets, "PYTHONIOENCODING": "utf-8", "COLUMNS": "400"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verdict", "form"), [("skip", ["--json"]), ("stop", []), ("off", ["--debug"])]
+)
+def test_h06_the_command_line_shows_no_secret(
+    cases: Path, tmp_path: Path, verdict: str, form: list[str]
+) -> None:
+    partner = Partner(cases, tmp_path)
+    (tmp_path / "steps.py").write_text(PARTNER_STEPS, encoding="utf-8")
+    (tmp_path / "partner.yaml").write_text(PARTNER_WORKFLOW, encoding="utf-8")
+    (tmp_path / "request.json").write_text(json.dumps({"request": NESTED}), encoding="utf-8")
+    (tmp_path / "answers.yaml").write_text(f"- answer: {verdict}\n", encoding="utf-8")
+    supervise = [] if verdict == "off" else ["--supervise", "scripted:answers.yaml"]
+    code, out, err = command_line(
+        partner,
+        *("run", "partner.yaml", "--nodes", "steps.py", "--inputs", "request.json"),
+        *supervise,
+        *form,
+    )
+    assert code == (0 if verdict == "skip" else 1), err
+    assert "403" in out + err
+    told = {"run": out + err}
+    for surface in (["report", "last"], ["report", "last", "--json"], ["show", "last"]):
+        code, out, err = command_line(partner, *surface)
+        assert code == 0, err
+        assert "partner.example" in out or surface[0] == "show"
+        told[" ".join(surface)] = out + err
+    records = list((tmp_path / ".nightwarden").rglob("*.jsonl"))
+    assert len(records) == 1
+    told["the record"] = records[0].read_text(encoding="utf-8")
+    for where, text in told.items():
+        partner.assert_clean(where, text)
 
 
 # -- H08 --

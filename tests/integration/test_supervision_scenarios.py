@@ -424,6 +424,7 @@ def test_a_fail_in_the_middle_starts_nothing_after_it_and_keeps_what_was_done() 
     node = played.result.ledger["nodes"][1]
     assert (node["succeeded"], node["failed"], node["unrun"]) == (5, 1, 4)
     assert played.result.reason == "enough"
+    assert played.result.headline == "failed: enough, 5/10 items, 1 decision"
     assert played.result.outputs["gather"]["absent"] == "failed"
 
 

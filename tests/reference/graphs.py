@@ -111,7 +111,7 @@ def _nodes(
         outs=(("total",) if draw(seldom()) else ()) if fans else first,
         parts={"part": "output"} if draw(seldom()) else None,
         join=joining,
-        retry_safe=draw(st.booleans()),
+        retry_safe=not draw(_one_in(3)),
         concurrency=draw(st.sampled_from((None, 1, 2, 3))),
     )
     return drawn, scope
@@ -214,12 +214,12 @@ def _faults(draw: st.DrawFn, drawn: Node, length: int) -> Fault:
         attempts=draw(st.sampled_from((99, 1, 2))),
         after=draw(st.integers(0, length)),
         has_candidate=candidate,
-        cost=draw(st.sampled_from((0, 0, 0, 5))),
-        assets=draw(st.sampled_from((0, 0, 0, 1))),
-        unknown=draw(seldom()),
-        bad_input=kept and draw(seldom()),
+        cost=draw(st.sampled_from((0,) * 7 + (5,))),
+        assets=draw(st.sampled_from((0,) * 7 + (1,))),
+        unknown=draw(_one_in(8)),
+        bad_input=kept and draw(_one_in(8)),
         idempotent=draw(seldom()),
-        retry_after_s=draw(st.sampled_from((None, None, 3.0, 301.0))),
+        retry_after_s=draw(st.sampled_from((None, None, None, 3.0, 3.0, 301.0))),
     )
 
 

@@ -98,7 +98,7 @@ class Bars:
         if self._aside:
             return
         for row in self._rows():
-            if row["due"] and is_step(row):
+            if (row["started"] or done_of(row)) and is_step(row):
                 self._show(row)
         self._progress.refresh()
 

@@ -16,7 +16,7 @@ from nightwarden.cli.output import Output
 from nightwarden.cli.progress import done_of, is_step, tally
 from nightwarden.events.interventions import Intervention, Interventions, intervention_line
 from nightwarden.events.render import as_mapping, render
-from nightwarden.events.words import count, text
+from nightwarden.events.words import text
 
 if TYPE_CHECKING:
     from nightwarden.events import Event
@@ -57,7 +57,8 @@ class Watcher:
         """Print how many lines there would have been."""
         for (node, what), number in self._alike.items():
             if number > MOST_ALIKE:
-                self._out.note(f"   {node}: {count(number - MOST_ALIKE, what)} more, not shown here")
+                more = f"{number - MOST_ALIKE:,} more like it, in the report"
+                self._out.note(f"   {node}, {what}: {more}")
 
     def _shield(self, found: Intervention) -> None:
         line, colour = intervention_line(found), _COLOURS.get(found.action, "red")

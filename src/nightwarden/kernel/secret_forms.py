@@ -124,8 +124,9 @@ def _units(text: str, *, document: bool, word: bool) -> tuple[str, ...]:
     units: list[str] = []
     for char in text:
         unit = _unit(char, space, document=document)
-        if word or unit not in (SPACE, MAYBE_SPACE) or (units and units[-1] != unit):
-            units.append(unit)  # of several spaces the first is enough: the others are a gap
+        if unit == SPACE and units and units[-1] in (SPACE, MAYBE_SPACE) and not word:
+            unit = MAYBE_SPACE  # programs like to make one space of several
+        units.append(unit)
     return tuple(units)
 
 
@@ -191,25 +192,28 @@ def _form(
 
 
 def _needles(units: tuple[str, ...]) -> tuple[bytes, ...]:
-    """The longest run of ASCII letters and digits, near the start if a good one is there.
-
-    Of a run that starts the form the first characters are left out where it is long enough: with
-    a stray backslash or percent sign before them they look like an escape to the sieve.
-    """
+    """The longest run of ASCII letters and digits, near the start if a good one is there."""
     for part, least in ((units[:24], 4), (units, 3)):
-        run = _longest_run(part)
+        run = max(_runs(part, least), key=len, default=())
         if len(run) >= least:
-            run = run[min(5, len(run) - least) :] if run == units[: len(run)] else run
             lower, upper = (b"".join(u[i].encode() for u in run) for i in (0, -1))
             return (lower,) if lower == upper else (lower, upper)
     return ()
 
 
-def _longest_run(units: tuple[str, ...]) -> tuple[str, ...]:
-    best: tuple[str, ...] = ()
+def _runs(units: tuple[str, ...], least: int) -> Iterator[tuple[str, ...]]:
+    """Runs of letters and digits, less what the sieve may take for part of an escape.
+
+    That is what follows a backslash or percent sign of the secret's own, and, where the run is
+    long enough, the start of the form: a stray sign may stand before it.
+    """
     start = 0
     for i, unit in enumerate((*units, MAYBE_SPACE)):
-        if not (unit.isascii() and unit.isalnum()):
-            best = max(best, units[start:i], key=len)
-            start = i + 1
-    return best
+        if unit.isascii() and unit.isalnum():
+            continue
+        if start == 0:
+            start = max(0, min(5, i - least))
+        elif units[start - 1] in ("\\", "%"):
+            start += 2
+        yield units[start:i]
+        start = i + 1

@@ -34,7 +34,15 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overloa
 
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.io import ARRIVAL, ONCE, Absent, Collect, Many, Step, Stream, is_outputs
-from nightwarden.spec.catalog import MISSING, InputSlot, NodeType, OutputSlot, Projection, SlotKind
+from nightwarden.spec.catalog import (
+    MISSING,
+    InputSlot,
+    NodeType,
+    OutputSlot,
+    Projection,
+    Role,
+    SlotKind,
+)
 
 S = TypeVar("S", bound=Callable[..., Any])
 
@@ -160,7 +168,12 @@ def definition_of(target: object) -> NodeDef | None:
 
 
 def define(
-    code: Step, *, name: str | None = None, engine_owned: bool = False, **promises: Any
+    code: Step,
+    *,
+    name: str | None = None,
+    engine_owned: bool = False,
+    role: Role = Role.NONE,
+    **promises: Any,
 ) -> NodeDef:
     """Read a node's signature. `promises` are the keyword arguments of `NodeType`."""
     is_class = inspect.isclass(code)
@@ -206,6 +219,7 @@ def define(
         fans_out=fans_out,
         reads=any(slot.kind is SlotKind.STREAM for slot in inputs.values()),
         engine_owned=engine_owned,
+        role=role,
         doc=inspect.cleandoc(code.__doc__ or ""),
         source=f"{code.__module__}.{code.__qualname__}",
         **promises,

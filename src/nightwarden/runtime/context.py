@@ -6,17 +6,21 @@ Read next: `binding.py`.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 from nightwarden.errors import NodeError, Suspended
 from nightwarden.events import Event, Log, NodeProgress, RecordRejected
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.io import AssetRef
 from nightwarden.runtime.accounting import Account
+
+_PROGRESS_EVERY_S: Final = 0.2
 
 
 class Services(Protocol):
@@ -94,6 +98,7 @@ class StepContext:
         self._account = account
         self._node_id = node_id
         self._item = item
+        self._progress_told = -math.inf
         self.lineage = lineage
         self.attempt = attempt
         self.assets = StepAssets(services, account)
@@ -147,7 +152,11 @@ class StepContext:
         )
 
     def progress(self, done: int, total: int | None = None) -> None:
-        """Tell how far the step is."""
+        """Tell how far the step is; in between only now and then."""
+        now = time.monotonic()
+        if done != total and now - self._progress_told < _PROGRESS_EVERY_S:
+            return
+        self._progress_told = now
         self._services.tell(
             NodeProgress(node_id=self._node_id, lineage=self.lineage, done=done, total=total)
         )

@@ -303,7 +303,7 @@ class Recorder:
         return found, sealed
 
 
-_GIVEN_UP = {Kind.REPAIRED: "repaired", Kind.LOST: "given up", Kind.FAILED: "failed"}
+_HAPPENED = {Kind.REPAIRED: "was repaired", Kind.LOST: "was given up", Kind.FAILED: "failed"}
 
 
 def cause_text(cause: Cause) -> str:
@@ -311,4 +311,4 @@ def cause_text(cause: Cause) -> str:
     if cause.kind is Kind.NOT_TAKEN:
         return f"{cause.node_id}.{cause.slot} was not taken"
     item = show(cause.lineage)
-    return f"{cause.node_id}{f' [{item}]' if item else ''} was {_GIVEN_UP[cause.kind]}"
+    return f"{cause.node_id}{f' [{item}]' if item else ''} {_HAPPENED[cause.kind]}"

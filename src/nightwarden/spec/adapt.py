@@ -28,7 +28,7 @@ from typing import (
     get_origin,
 )
 
-from nightwarden.spec.types import is_record, is_typed_dict, typed_dict_keys
+from nightwarden.spec.records import is_record, is_typed_dict, typed_dict_keys
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -28,13 +28,8 @@ from typing import (
     get_origin,
 )
 
-from nightwarden.spec.types import (
-    JsonShape,
-    is_named_tuple,
-    is_typed_dict,
-    record_fields,
-    typed_dict_keys,
-)
+from nightwarden.spec.records import is_named_tuple, is_typed_dict, record_fields, typed_dict_keys
+from nightwarden.spec.types import JsonShape
 
 _DEEPEST = 16
 _UNIONS = (Union, UnionType)

@@ -29,6 +29,19 @@ class SlotKind(StrEnum):
     STREAM = "stream"
 
 
+class Role(StrEnum):
+    """Nodes the kernel itself runs, because they pair or repeat items by lineage."""
+
+    NONE = ""
+    ZIP = "zip"
+    CROSS = "cross"
+    LOOP = "loop"
+
+
+FEEDBACK = ("next", "condition")
+"""The slots of a loop that its own body feeds."""
+
+
 class Missing:
     """Type of `MISSING`: a slot has no default."""
 
@@ -110,6 +123,7 @@ class NodeType:
     fans_out: bool = False
     reads: bool = False
     engine_owned: bool = False
+    role: Role = Role.NONE
     doc: str = ""
     source: str = ""
 

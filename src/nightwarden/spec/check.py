@@ -26,7 +26,7 @@ from nightwarden.spec.edges import check_edges
 from nightwarden.spec.findings import Findings, suggestion
 from nightwarden.spec.generics import specialise
 from nightwarden.spec.names import mark_of
-from nightwarden.spec.nodefile import CODE_ONLY, NODE_KEYS
+from nightwarden.spec.nodefile import CODE_ONLY, NODE_KEYS, code_only
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.sugar import desugar
 from nightwarden.spec.types import type_text
@@ -187,12 +187,8 @@ class _NodeCheck:
 
     def _unknown(self, name: str) -> None:
         if name in CODE_ONLY:
-            self._error(
-                "code-only",
-                f"{name} is a promise about the code of a step, and a file cannot make it",
-                f"remove it here, and declare it where the code is: @node({name}=…)",
-                name,
-            )
+            message, remedy = code_only(name)
+            self._error("code-only", message, remedy, name)
             return
         remedy = suggestion(name, [*self._type.inputs, *NODE_KEYS], what="slots")
         self._error("unknown-slot", f"{self._type.name} has no slot {name!r}", remedy, name)

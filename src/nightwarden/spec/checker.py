@@ -20,7 +20,8 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 from nightwarden.spec.adapt import arrival_adapter, building_adapter, describable
-from nightwarden.spec.types import is_typed_dict, type_text
+from nightwarden.spec.records import is_typed_dict
+from nightwarden.spec.types import type_text
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

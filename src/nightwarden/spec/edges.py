@@ -14,8 +14,9 @@ from nightwarden.spec.catalog import InputSlot, NodeType, SlotKind
 from nightwarden.spec.findings import Findings, suggestion
 from nightwarden.spec.generics import input_types, source_type
 from nightwarden.spec.names import FANS, mark_of
+from nightwarden.spec.records import record_fields
 from nightwarden.spec.scopes import Analysis, edge_scope
-from nightwarden.spec.types import record_fields, type_text
+from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 

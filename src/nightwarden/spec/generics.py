@@ -22,7 +22,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 from nightwarden.spec.assign import assignable
 from nightwarden.spec.catalog import InputSlot, NodeType, OutputSlot, Projection
-from nightwarden.spec.types import parse_type, record_fields
+from nightwarden.spec.records import record_fields
+from nightwarden.spec.types import parse_type
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 Bindings = dict[TypeVar, Any]

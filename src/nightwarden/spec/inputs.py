@@ -4,8 +4,8 @@
       urls: {type: "list[url]", items: "@urls.txt"}     a default read from a file
       limit: int?                                       short for {type: "int?"}
 
-A default makes an input optional, and so does a type that takes null. Defaults are checked
-against their type here, once. This layer opens no files: who loads hands in a reader.
+A default makes an input optional. It is checked against its type here, once. This layer opens
+no files: who loads hands in a reader.
 
 Read next: `items.py`, `nodefile.py`.
 """

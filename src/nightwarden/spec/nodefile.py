@@ -200,13 +200,8 @@ class NodeReader:
         return value  # type: ignore[return-value]
 
     def _code_only(self, node_id: str, key: str, path: Path) -> None:
-        self.wrong(
-            f"{key} is a promise about the code of a step, and a file cannot make it",
-            path,
-            f"remove it here, and declare it where the code is: @node({key}=…)",
-            rule="code-only",
-            node=node_id,
-        )
+        message, remedy = code_only(key)
+        self.wrong(message, path, remedy, rule="code-only", node=node_id)
 
     def _slot(self, node: DraftNode, slot: str, value: object, path: Path) -> None:
         line = self._document.line(*path)
@@ -219,6 +214,12 @@ class NodeReader:
             self.wrong(
                 str(error), path, error.remedy, rule="bad-reference", node=node.id, slot=slot
             )
+
+
+def code_only(key: str) -> tuple[str, str]:
+    """Message and remedy for a promise that stands in a file."""
+    message = f"{key} is a promise about the code of a step, and a file cannot make it"
+    return message, f"remove it here, and declare it where the code is: @node({key}=…)"
 
 
 def timeout_problem(value: object) -> str:

@@ -22,7 +22,10 @@ from dataclasses import dataclass
 
 from nightwarden.errors import Problem
 from nightwarden.lineage import Scope
-from nightwarden.spec.catalog import NodeType, SlotKind
+from nightwarden.spec import scope_problems as wrong
+from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.loops import loop_problems
+from nightwarden.spec.where import edge_scope, is_feedback, slot_streams
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
 
 
@@ -38,30 +41,13 @@ class Analysis:
     problems: tuple[Problem, ...]
 
 
-def slot_streams(node_type: NodeType, slot: str) -> bool:
-    """Whether values of this output slot or projection come one a frame."""
-    projection = node_type.projections.get(slot)
-    found = node_type.outputs.get(projection.slot if projection else slot)
-    return found is not None and found.stream
-
-
-def edge_scope(edge: EdgeSpec, workflow: Workflow, scopes: Mapping[str, Scope]) -> Scope:
-    """The scope of what an edge carries."""
-    if edge.source == INPUTS:
-        return ()
-    scope = scopes[edge.source]
-    if slot_streams(workflow.types[edge.source], edge.source_slot):
-        return (*scope, edge.source)
-    return scope
-
-
 def analyse(workflow: Workflow) -> Analysis:
     """Place every node; report cycles and inputs that cannot be joined."""
     order, problems = _topological(workflow)
     scopes: dict[str, Scope] = {}
     incoming: dict[str, list[EdgeSpec]] = defaultdict(list)
     for edge in workflow.edges:
-        if edge.kind == "data":
+        if edge.kind == "data" and not is_feedback(edge, workflow):
             incoming[edge.target].append(edge)
     specs = {node.id: node for node in workflow.nodes}
     placed = []
@@ -73,6 +59,7 @@ def analyse(workflow: Workflow) -> Analysis:
             continue
         scopes[node_id] = _place(specs[node_id], edges, workflow, scopes, problems)
         placed.append(node_id)
+    problems += loop_problems(workflow, scopes)
     return Analysis(scopes, tuple(placed), tuple(problems))
 
 
@@ -95,16 +82,16 @@ def _place(
         scope = edge_scope(edge, workflow, scopes)
         if slot.kind in (SlotKind.COLLECT, SlotKind.STREAM):
             if not scope:
-                problems.append(_nothing_to_collect(node, edge, slot.kind, workflow))
+                problems.append(wrong.nothing_to_collect(node, edge, slot.kind, workflow))
                 continue
             before = collected.setdefault(edge.target_slot, scope)
             if before != scope:
-                problems.append(_unequal_edges(node, edge, before, scope, workflow))
+                problems.append(wrong.unequal_edges(node, edge, before, scope, workflow))
                 continue
             scope = scope[:-1]
         if slot.kind is SlotKind.STREAM:
             if read is not None and read != scope:
-                problems.append(_unequal_streams(node, edge, read, scope, workflow))
+                problems.append(wrong.unequal_streams(node, edge, read, scope, workflow))
                 continue
             read = scope
         contributions.append((scope, edge))
@@ -112,9 +99,9 @@ def _place(
             longest = (scope, edge)
     for scope, edge in contributions:
         if longest[0][: len(scope)] != scope:
-            problems.append(_not_prefixes(node, longest, (scope, edge), workflow))
+            problems.append(wrong.not_prefixes(node, longest, (scope, edge), workflow))
     if read is not None and len(longest[0]) > len(read):
-        problems.append(_reader_too_deep(node, longest, read, workflow))
+        problems.append(wrong.reader_too_deep(node, longest, read, workflow))
         return read
     return longest[0]
 
@@ -125,7 +112,11 @@ def _topological(workflow: Workflow) -> tuple[list[str], list[Problem]]:
     known = set(ids)
     after: dict[str, list[str]] = defaultdict(list)
     waiting = dict.fromkeys(ids, 0)
-    pairs = {(e.source, e.target) for e in workflow.edges if e.source in known}
+    pairs = {
+        (e.source, e.target)
+        for e in workflow.edges
+        if e.source in known and not is_feedback(e, workflow)
+    }
     for source, target in sorted(pairs):
         if target in known:
             after[source].append(target)
@@ -140,7 +131,7 @@ def _topological(workflow: Workflow) -> tuple[list[str], list[Problem]]:
             if waiting[target] == 0:
                 ready.append(target)
     left = {i for i in ids if waiting[i] > 0}
-    return order, [_cycle_problem(cycle, workflow) for cycle in _cycles(left, after)]
+    return order, [wrong.cycle(cycle, workflow) for cycle in _cycles(left, after)]
 
 
 def _cycles(left: set[str], after: Mapping[str, Sequence[str]]) -> list[list[str]]:
@@ -160,97 +151,4 @@ def _cycles(left: set[str], after: Mapping[str, Sequence[str]]) -> list[list[str
     return cycles
 
 
-def _name(scope: Scope) -> str:
-    return "the run itself" if not scope else "the items of " + " → ".join(scope)
-
-
-def _at(node: NodeSpec, edge: EdgeSpec, workflow: Workflow) -> dict[str, object]:
-    return {
-        "file": workflow.file,
-        "line": edge.line or node.line,
-        "node": node.id,
-        "slot": edge.target_slot,
-    }
-
-
-def _problem(where: Mapping[str, object], **what: str) -> Problem:
-    return Problem(**where, **what)  # type: ignore[arg-type]
-
-
-def _cycle_problem(cycle: Sequence[str], workflow: Workflow) -> Problem:
-    node = workflow.node(cycle[0])
-    return Problem(
-        file=workflow.file,
-        line=node.line,
-        node=node.id,
-        rule="cycle",
-        message="the nodes feed each other in a circle: " + " → ".join([*cycle, cycle[0]]),
-        remedy="remove one of these edges",
-    )
-
-
-def _nothing_to_collect(
-    node: NodeSpec, edge: EdgeSpec, kind: SlotKind, workflow: Workflow
-) -> Problem:
-    does = "collects" if kind is SlotKind.COLLECT else "reads a stream of"
-    return _problem(
-        _at(node, edge, workflow),
-        rule="nothing-to-collect",
-        message=f"{edge.target_slot} {does} the items of a fan-out, "
-        f"but {edge.source}.{edge.source_slot} is one value of the run",
-        remedy="wire it to something below a fan-out, or fan the list out with [*] first",
-    )
-
-
-def _unequal_edges(
-    node: NodeSpec, edge: EdgeSpec, before: Scope, scope: Scope, workflow: Workflow
-) -> Problem:
-    return _problem(
-        _at(node, edge, workflow),
-        rule="unequal-scopes",
-        message=f"the edges into {edge.target_slot} lie under {_name(before)} and {_name(scope)}",
-        remedy="all edges into one collecting or reading slot must lie under the same fan-out",
-    )
-
-
-def _unequal_streams(
-    node: NodeSpec, edge: EdgeSpec, before: Scope, scope: Scope, workflow: Workflow
-) -> Problem:
-    return _problem(
-        _at(node, edge, workflow),
-        rule="unequal-streams",
-        message=f"the streams this node reads lie under {_name(before)} and {_name(scope)}",
-        remedy="read streams whose fan-outs lie under the same items",
-    )
-
-
-def _not_prefixes(
-    node: NodeSpec,
-    one: tuple[Scope, EdgeSpec | None],
-    other: tuple[Scope, EdgeSpec],
-    workflow: Workflow,
-) -> Problem:
-    first, second = one[1], other[1]
-    assert first is not None
-    return _problem(
-        _at(node, second, workflow),
-        rule="incompatible-scopes",
-        message=f"{first.target_slot} (from {first.source}.{first.source_slot}) lies under "
-        f"{_name(one[0])}, {second.target_slot} (from {second.source}.{second.source_slot}) "
-        f"under {_name(other[0])}: nothing says which items belong together",
-        remedy="pair them with flow.Zip or flow.Cross, or collect one of them first with []",
-    )
-
-
-def _reader_too_deep(
-    node: NodeSpec, longest: tuple[Scope, EdgeSpec | None], read: Scope, workflow: Workflow
-) -> Problem:
-    edge = longest[1]
-    assert edge is not None
-    return _problem(
-        _at(node, edge, workflow),
-        rule="reader-scope",
-        message=f"{edge.target_slot} lies under {_name(longest[0])}, deeper than {_name(read)}, "
-        "where this node reads its stream",
-        remedy="collect it first with []",
-    )
+__all__ = ["Analysis", "analyse", "edge_scope", "is_feedback", "slot_streams"]

@@ -13,12 +13,13 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 from nightwarden.errors import StoreError
 from nightwarden.events import decode_lines
 
-EVENTS_FILE = "events.jsonl"
+EVENTS_FILE: Final = "events.jsonl"
+_CHUNK: Final = 1 << 16
 
 
 class JsonLines:
@@ -152,13 +153,40 @@ class RunFolder:
             raise StoreError(f"no run {run_id!r} in {self.root}; `nightwarden runs` lists them")
         raise StoreError(f"{run_id!r} could be any of {', '.join(matches[:5])}; write more of it")
 
+    def ends(self, run_id: str) -> Iterator[Mapping[str, Any]]:
+        """The first and the last event of a run, without what lies between. Raises `StoreError`."""
+        path = self.events_path(run_id)
+        with _explained(path), path.open("rb") as lines:
+            first = lines.readline()
+            yield from decode_lines([first])
+            last = _last_line(lines, len(first))
+            if last:
+                yield from decode_lines([last])
+
     def read(self, run_id: str) -> Iterator[Mapping[str, Any]]:
         """The events of a run, as plain mappings. Raises `StoreError` for a broken record."""
         path = self.events_path(self.find(run_id))
-        try:
-            with path.open("rb") as lines:
-                yield from decode_lines(lines)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-        except ValueError as error:
-            raise StoreError(f"{path}: {error}") from error
+        with _explained(path), path.open("rb") as lines:
+            yield from decode_lines(lines)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: {error}") from error
+
+
+def _last_line(file: BinaryIO, start: int) -> bytes:
+    """The last whole line after `start`; empty where there is none."""
+    end = file.seek(0, os.SEEK_END)
+    tail = b""
+    while end > start and tail.count(b"\n", 0, -1) < 2:
+        begin = max(start, end - _CHUNK)
+        file.seek(begin)
+        tail, end = file.read(end - begin) + tail, begin
+    whole = tail[: tail.rfind(b"\n") + 1]
+    return whole[whole.rfind(b"\n", 0, -1) + 1 :]
