@@ -5,7 +5,8 @@ becomes a decision (Retry, Repair, Skip, Stop), inside hard limits and on the re
 
     import nightwarden as nw
 
-    result = nw.run(nw.load("pages.yaml"), inputs={"urls": [...]}, supervise="scripted:answers.yaml")
+    wf = nw.load("pages.yaml")
+    result = nw.run(wf, inputs={"urls": [...]}, supervise="scripted:answers.yaml")
 
 The main path is three files: a run is opened in `session.py`, driven in `runtime/driver.py`,
 decided in `kernel/machine.py`. Names are imported when they are first used, so that importing

@@ -93,7 +93,11 @@ def recorded(
             )
         given = [Path(str(name)) for name in asked]
     known = _enrolled(Registry(), given)
-    loaded = load_text(json.dumps(definition), catalog=known, format="json")
+    try:
+        loaded = load_text(json.dumps(definition), catalog=known, format="json")
+    except SpecError as error:
+        # It is no file, and has no lines anybody knows.
+        raise SpecError([replace(p, file="", line=None) for p in error.problems]) from error
     return replace(loaded, catalog=known), dict(inputs)
 
 

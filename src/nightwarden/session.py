@@ -193,14 +193,21 @@ class Session:
         return [msgspec.to_builtins(node) for node in report.nodes]
 
     async def run(self) -> RunResult:
-        """Run to the end, whatever that is. Raises only when the engine itself is broken."""
+        """Run to the end, whatever that is.
+
+        Raises `StoreError` when the record cannot be written, and what broke the engine itself.
+        """
         if self._opened:
             raise RunError(f"run {self.run_id} was opened before: a session runs once")
         self._opened = True
         log = JsonLines(self.record) if self.record is not None else None
+        bus = Bus(log)
         try:
             with masked_logging(self._registry):
-                return await self._run(Bus(log), self._registry)
+                result = await self._run(bus, self._registry)
+            if bus.lost is not None:
+                raise bus.lost
+            return result
         finally:
             if log is not None:
                 log.close()
@@ -231,6 +238,7 @@ class Session:
         deciding = self._deciding(bus, driver, registry)
         driver.deciding = deciding
         self._driver = driver
+        bus.on_lost = self._end_unrecorded
         self._announce(bus, registry)
         interrupted: asyncio.CancelledError | None = None
         if self._cancel_reason is not None:
@@ -247,6 +255,10 @@ class Session:
         if interrupted is not None:
             raise interrupted
         return result
+
+    def _end_unrecorded(self) -> None:
+        """Nothing goes on without its record; not at once, for the kernel may be at work."""
+        asyncio.get_running_loop().call_soon(self.cancel, "the record cannot be written")
 
     # -- wiring --
 

@@ -1518,8 +1518,16 @@ def test_cancel_at_any_event_ends_the_run_cleanly(seed: int | None) -> None:
     for moment in range(1, len(whole.events)):
         session = Session(eventful(), supervise=answering(), seed=1, window=2)
 
-        def on_event(event: Event, session: Session = session, moment: int = moment) -> None:
+        at: list[float] = []
+
+        def on_event(
+            event: Event,
+            session: Session = session,
+            moment: int = moment,
+            at: list[float] = at,
+        ) -> None:
             if event.seq == moment:
+                at.append(asyncio.get_running_loop().time())
                 session.cancel()
 
         session.subscribe(on_event)
@@ -1527,6 +1535,7 @@ def test_cancel_at_any_event_ends_the_run_cleanly(seed: int | None) -> None:
         assert played.result.status in ("cancelled", "completed"), moment
         assert played.types().count(f"run_{played.result.status}") == 1
         assert played.types()[-1] == f"run_{played.result.status}"
+        assert played.ended_s == pytest.approx(at[0]), moment
         assert played.left_open == (), moment
         assert all(i.outcome is not None for i in played.result.interventions), moment
 

@@ -325,6 +325,11 @@ def test_a_number_is_not_found_in_two_columns_of_a_table() -> None:
     assert registry(P="123456").mask("id=123456;") == "id=••••(P);"
 
 
+def test_words_run_together_are_not_a_secret_of_single_letters() -> None:
+    assert registry(P="a b c d e f").mask("abcdef a b c d e f") == "abcdef ••••(P)"
+    assert registry(P='a"b"c"d"e').mask("abcde") == "abcde"
+
+
 def test_the_longer_of_two_secrets_is_masked_first() -> None:
     made = registry(SHORT="hunter22", LONG="hunter22-extended")
     assert made.mask("a hunter22-extended b hunter22 c") == "a ••••(LONG) b ••••(SHORT) c"

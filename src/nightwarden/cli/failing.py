@@ -82,7 +82,7 @@ def _usage(error: BaseException) -> str:
     message = str(told()).strip().rstrip(".")
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "") or NAME
-    return f"{message[:1].lower()}{message[1:]}; see {path} --help"
+    return f"{message[:1].lower()}{message[1:]} (see {path} --help)"
 
 
 def _fault(error: BaseException) -> str:

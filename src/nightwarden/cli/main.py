@@ -19,7 +19,7 @@ import typer
 
 from nightwarden import __version__
 from nightwarden.cli.demo import demo
-from nightwarden.cli.failing import COMPLETED, FAILED, NAME, explained
+from nightwarden.cli.failing import COMPLETED, FAILED, NAME, USAGE, explained
 from nightwarden.cli.graph import graph
 from nightwarden.cli.nodes import nodes
 from nightwarden.cli.output import Output, close_streams, prepare_streams
@@ -33,7 +33,6 @@ from nightwarden.cli.validate import validate
 app = typer.Typer(
     name=NAME,
     help="Runs workflows nobody watches: a failure becomes a decision, on the record.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -64,11 +63,13 @@ def _common(
 def main(arguments: Sequence[str]) -> int:
     """Run one command; its exit code. Raises nothing."""
     prepare_streams()
+    words = with_bare_supervise(arguments) or ["--help"]
     try:
-        code = app(args=with_bare_supervise(arguments), prog_name=NAME, standalone_mode=False)
+        code = app(args=words, prog_name=NAME, standalone_mode=False)
         code = code if isinstance(code, int) else COMPLETED
     except BaseException as error:
         code = _ended(error, debug="--debug" in arguments)
+    code = code if arguments else USAGE  # help was shown because nothing was asked for
     lost = close_streams()
     if lost:
         Output().error(f"{NAME}: standard output cannot be written: {lost}")

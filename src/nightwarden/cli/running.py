@@ -60,7 +60,7 @@ def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunR
         )
     except StoreError as error:
         if session.begun:
-            raise LostRun(f"the run was ended: {error}") from error
+            raise LostRun(f"the run was ended without its record: {error}") from error
         raise
     watcher.close()
     return result
@@ -110,10 +110,17 @@ def closing(result: RunResult, outputs: Mapping[str, object]) -> Iterator[tuple[
     for node, number in result.rejected.items():
         yield "rejected", f"{count(number, 'record')} by {node}"
     for name, value in outputs.items():
-        yield name, output_text(value)
+        if result.ok or not _never_reached(value):
+            yield name, output_text(value)
     if result.record:
         yield "record", near(result.record)
         yield "report", f"nightwarden report {result.run_id}"
+
+
+def _never_reached(value: object) -> bool:
+    """Whether an output is only missing because the run ended early: that is said already."""
+    found = mapping_of(value)
+    return found.keys() == {"absent", "causes"} and found["absent"] == "failed"
 
 
 def output_text(value: object) -> str:

@@ -5,11 +5,20 @@ Read next: `machine.py`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from nightwarden.kernel.causes import CauseTable
 from nightwarden.kernel.plan import RUN, EdgeKind, EdgePlan, NodePlan, OutPlan, Plan
-from nightwarden.kernel.routing import BROADCAST, CAPTURE, COLLECT, JOIN, READ, SINGLE
+from nightwarden.kernel.routing import (
+    BROADCAST,
+    CAPTURE,
+    COLLECT,
+    FEEDBACK,
+    JOIN,
+    READ,
+    SINGLE,
+)
 from nightwarden.kernel.state import (
     Capture,
     Edge,
@@ -21,9 +30,10 @@ from nightwarden.kernel.state import (
     Settings,
     State,
 )
-from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.catalog import Role, SlotKind
+from nightwarden.spec.scopes import is_feedback
 
-_ROLES = {EdgeKind.COLLECT: COLLECT, EdgeKind.READ: READ}
+_ROLES = {EdgeKind.COLLECT: COLLECT, EdgeKind.READ: READ, EdgeKind.FEEDBACK: FEEDBACK}
 
 
 def assemble(plan: Plan, settings: Settings, limits: Callable[[NodePlan], int]) -> State:
@@ -82,18 +92,27 @@ def _nodes(
             Node(
                 node,
                 index=node.index,
-                limit=max(1, limits(node)),
+                limit=_limit(node, limits),
                 simple=_simple(node),
                 special=node.own_root >= 0 or node.type.reads,
                 first_key=first_key,
                 broadcasts=tuple((port, d) for port, d in depths if d < node.depth),
                 exit=node.exit,
                 depth=node.depth,
+                engine=node.type.role is not Role.NONE,
+                feedback=sum(
+                    is_feedback(e, plan.workflow) for e in plan.workflow.edges_into(node.id)
+                ),
                 own_root=roots[node.own_root] if node.own_root >= 0 else None,
             )
         )
         first_key += node.ports
     return tuple(nodes)
+
+
+def _limit(node: NodePlan, limits: Callable[[NodePlan], int]) -> int:
+    """How many run at once; what the kernel runs itself only waits, and takes no place."""
+    return sys.maxsize if node.type.role is not Role.NONE else max(1, limits(node))
 
 
 def _simple(node: NodePlan) -> bool:

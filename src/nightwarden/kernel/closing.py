@@ -22,6 +22,7 @@ from nightwarden.kernel.effects import CloseRoot, Resume
 from nightwarden.kernel.plan import EdgeKind
 from nightwarden.kernel.state import (
     LEFT,
+    Advance,
     Arrive,
     Buffer,
     Edge,
@@ -110,6 +111,9 @@ def unpark(state: State, root: Root, number: int) -> None:
     """Resume one paused fan-out, if it is one."""
     call = root.paused.pop(number, None)
     if call is None or call.halting:
+        return
+    if call.node.engine:
+        state.work.append(Advance(call))
         return
     call.parked = False
     call.node.running += 1

@@ -61,7 +61,10 @@ class EndFeed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Escalate(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed call needs a decision. `number` counts a run's escalations from 1."""
+    """A failed call needs a decision. `number` counts a run's escalations from 1.
+
+    `detail` and `signature` are given where the kernel itself ran the node.
+    """
 
     number: int
     call: int
@@ -73,6 +76,8 @@ class Escalate(msgspec.Struct, frozen=True, kw_only=True):
     emitted: int
     caused_by: tuple[int, ...]
     retry_refused: str = ""
+    detail: str = ""
+    signature: str = ""
 
 
 class Apply(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +149,14 @@ class Widen(msgspec.Struct, frozen=True, gc=False):
     window: int
 
 
+class Warn(msgspec.Struct, frozen=True):
+    """Something the report should show."""
+
+    node: int
+    lineage: Lineage
+    message: str
+
+
 class Finish(msgspec.Struct, frozen=True, gc=False):
     """No lineage of this node is due any more."""
 
@@ -176,4 +189,5 @@ Effect = (
     | CloseRoot
     | Widen
     | Finish
+    | Warn
 )

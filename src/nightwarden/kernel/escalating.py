@@ -55,7 +55,7 @@ from nightwarden.verdict import (
 _UNCHOSEN = (DecidedBy.DEFAULT, DecidedBy.BOUNDS, DecidedBy.KERNEL)
 
 
-def failed(state: State, stimulus: Failed) -> None:
+def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
     """A step raised: ask, or only write it down when the run is already stopping."""
     call = state.calls.pop(stimulus.call, None)
     if call is None:
@@ -93,8 +93,17 @@ def failed(state: State, stimulus: Failed) -> None:
             emitted=emitted,
             caused_by=tuple(sorted({state.causes[n].escalation for n in carried_by(state, call)})),
             retry_refused=refused,
+            detail=detail,
+            signature=stimulus.signature or "" if detail else "",
         )
     )
+
+
+def kernel_failed(state: State, call: Call, detail: str, code: str) -> None:
+    """A node the kernel itself runs has failed; it can only be given up or ended early."""
+    if call.number not in state.calls:
+        return
+    failed(state, Failed(call=call.number, signature=code), detail=detail)
 
 
 _RETRYABLE = (Shape.PLAIN, Shape.FANOUT_SILENT)
@@ -118,6 +127,8 @@ def _leave(state: State, call: Call) -> None:
     if call.parked:
         call.parked = False
         state.active += 1
+        if call.node.engine:
+            call.node.running += 1  # so that what follows may count on a place held
         if call.group is not None:
             call.group.root.paused.pop(call.number, None)
     else:

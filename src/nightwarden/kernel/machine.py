@@ -21,13 +21,14 @@ from nightwarden.kernel.assembly import assemble
 from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN, Cause, CauseSet
 from nightwarden.kernel.closing import close_group, free, take, unpark
 from nightwarden.kernel.effects import Conclude, Effect, Pause, Status, Widen
+from nightwarden.kernel.emitting import emit, is_full
 from nightwarden.kernel.ledger import Report, make_report
-from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
+from nightwarden.kernel.plan import NodePlan, Plan
+from nightwarden.kernel.propagating import propagate
 from nightwarden.kernel.routing import (
     finish_single,
     outputs,
     place,
-    propagate,
     ready,
     settle,
 )
@@ -35,11 +36,8 @@ from nightwarden.kernel.state import (
     LEFT,
     Call,
     Capture,
-    Item,
-    Node,
     Root,
     Settings,
-    State,
 )
 from nightwarden.kernel.stimuli import (
     Decided,
@@ -98,8 +96,8 @@ class Machine:
             self._handlers[type(stimulus)](stimulus)
         if state.work:
             propagate(state)
-        if state.active == 0 or state.status is not None:
-            self._quiet()
+        while (state.active == 0 or state.status is not None) and self._quiet():
+            propagate(state)
         out = state.out
         if out:
             state.out = []
@@ -240,30 +238,15 @@ class Machine:
         if state.status is not None or group.cut:
             halt(state, call, gently=True)
             return
-        root = group.root
-        parent = call.item
-        index = group.emitted
-        frame = stimulus.frame
-        item = Item((*parent.lineage, index), parent, group, root.exits, root.children, frame[0])
-        group.emitted = index + 1
-        group.open += 1
-        group.outstanding += 1
-        root.outstanding += 1
-        node = call.node
         if call.escalation:
             # A retried fan-out that yields has got over what it failed at.
             state.out.append(
                 Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
             )
             call.escalation = 0
-        carried = escalating.carried_by(state, call) if call.buffers else call.carried
-        outputs(state, node.outs, node, item, frame, carried)
-        for out, value in zip(node.outs, frame, strict=True):
-            if out.plan.exit >= 0:
-                branch = _branch(state, node, out.plan, value)
-                take(state, item, out.plan.exit, branch)
-        if root.outstanding >= root.window and group.outstanding > 0:
-            self._park(call, root)
+        emit(state, call, stimulus.frame)
+        if is_full(group):
+            self._park(call, group.root)
 
     def _park(self, call: Call, root: Root) -> None:
         state = self._state
@@ -327,12 +310,15 @@ class Machine:
     def _cancelled(self, stimulus: RunCancelled) -> None:
         stop(self._state, Status.CANCELLED, stimulus.reason)
 
-    def _quiet(self) -> None:
-        """Nothing will move by itself: the run is over, or a window has to give."""
+    def _quiet(self) -> bool:
+        """Nothing will move by itself: the run is over, or a window has to give.
+
+        Returns whether that has made work.
+        """
         state = self._state
         end_if_over(state)
         if state.ended or state.active or state.status is not None or not state.started:
-            return
+            return False
         paused = [root for root in state.roots if root.paused]
         if not paused:
             raise KernelBug("nothing can move, yet the run is not over", story=self.pending())
@@ -341,10 +327,4 @@ class Machine:
         state.out.append(Widen(root.plan.node, root.window))
         for number in list(root.paused):
             unpark(state, root, number)
-
-
-def _branch(state: State, node: Node, out: OutPlan, value: object) -> object:
-    """What an exit takes of a frame's slot that leads nowhere."""
-    if value is NOT_TAKEN:
-        return state.causes.branch(node.plan.id, node.plan.order, out.base)
-    return True
+        return bool(state.work)

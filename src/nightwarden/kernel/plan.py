@@ -6,6 +6,7 @@ Static; one plan serves any number of runs. What an edge does at its target:
     COLLECT    one item of a list that is complete when its root has closed
     READ       one item of a stream the node drains itself
     CAPTURE    no target: the run keeps what arrives as one of its outputs
+    FEEDBACK   what a loop's body hands to the next iteration
 
 A *port* is what a node's join waits for: one a plain edge, one a collecting or reading
 slot. An *exit* of a root is where its items end (see `closing.py`).
@@ -22,7 +23,7 @@ from enum import IntEnum
 
 from nightwarden.lineage import Scope
 from nightwarden.spec.catalog import MISSING, InputSlot, NodeType, SlotKind
-from nightwarden.spec.scopes import Analysis, edge_scope, slot_streams
+from nightwarden.spec.scopes import Analysis, edge_scope, is_feedback, slot_streams
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
 
 RUN = 0
@@ -36,6 +37,7 @@ class EdgeKind(IntEnum):
     COLLECT = 1
     READ = 2
     CAPTURE = 3
+    FEEDBACK = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -239,7 +241,8 @@ class _Compiler:
     ) -> Sequence[tuple[InputSlot, Sequence[EdgeSpec]]]:
         by_slot: dict[str, list[EdgeSpec]] = defaultdict(list)
         for edge in self.incoming[node_id]:
-            by_slot[edge.target_slot].append(edge)
+            if not is_feedback(edge, self.workflow):
+                by_slot[edge.target_slot].append(edge)
         names = [n for n in node_type.inputs if n in by_slot]
         names += [n for n in by_slot if n not in node_type.inputs]
         found = []
@@ -310,20 +313,22 @@ class _Compiler:
             )
             self.count += 1
             self.plans[id(edge)] = found
+            if is_feedback(edge, self.workflow):
+                found.kind = EdgeKind.FEEDBACK
         return found
 
     def _wire_outputs(self, node: NodePlan) -> None:
         by_slot: dict[str, list[EdgeSpec]] = defaultdict(list)
         for edge in self.outgoing[node.id]:
             by_slot[edge.source_slot].append(edge)
+        named = set((self.workflow.outputs or {}).values())
         outs = [OutPlan(n, n, s.stream) for n, s in node.type.outputs.items()]
         outs += [
             OutPlan(name, projection.slot, slot_streams(node.type, name))
             for name, projection in node.type.projections.items()
-            if name in by_slot
+            if name in by_slot or f"{node.id}.{name}" in named
         ]
         used = {out.base for out in outs if by_slot.get(out.name)}
-        named = set((self.workflow.outputs or {}).values())
         for out in outs:
             out.edges = [self._edge(edge) for edge in by_slot[out.name]]
             unused = self.workflow.outputs is None and not out.projected and out.base not in used

@@ -16,6 +16,7 @@ from nightwarden.kernel.closing import merge, take
 from nightwarden.kernel.effects import EndFeed, Feed, Halt
 from nightwarden.kernel.state import (
     LEFT,
+    Advance,
     Arrive,
     Buffer,
     Call,
@@ -44,10 +45,7 @@ def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
     if buffer.plan.by_arrival:
         buffer.arrived.append(position)
     buffer.ahead[position] = (item, settlement)
-    if not buffer.opened:
-        _open(state, group, buffer)
-    elif buffer.wanted:
-        feed(state, group, buffer)
+    _tell_reader(state, group, buffer)
 
 
 def _open(state: State, group: Group, buffer: Buffer) -> None:
@@ -65,12 +63,18 @@ def stream_closed(state: State, group: Group, buffer: Buffer) -> None:
             fail(state, group, buffer, cause)
             return
         buffer.carried = state.causes.union(buffer.carried, cause.causes)
-    if buffer.over:
-        return
+    if not buffer.over:
+        _tell_reader(state, group, buffer)
+
+
+def _tell_reader(state: State, group: Group, buffer: Buffer) -> None:
+    """Something is there, or the end is."""
     if not buffer.opened:
         _open(state, group, buffer)
     elif buffer.wanted:
         feed(state, group, buffer)
+    elif buffer.reader is not None and buffer.reader.node.engine:
+        state.work.append(Advance(buffer.reader))
 
 
 def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:

@@ -6,15 +6,14 @@
                  ─▶ edge CAPTURE ─▶ the run's outputs
 
 Propagation is a worklist, not recursion: what follows from a settlement is put on
-`state.work`, and `propagate` empties it. Each settlement costs amortised O(1).
+`state.work`, and `propagating.py` empties it. Each settlement costs amortised O(1).
 
-Read next: `machine.py`.
+Read next: `propagating.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from nightwarden.errors import KernelBug
 from nightwarden.kernel import reading
@@ -26,15 +25,14 @@ from nightwarden.kernel.causes import (
     CauseSet,
     Kind,
 )
-from nightwarden.kernel.closing import CATEGORY, close_absent, gather, open_group, take
+from nightwarden.kernel.closing import CATEGORY, gather, open_group, take
 from nightwarden.kernel.effects import Finish, Halt, Invoke, Prune
 from nightwarden.kernel.matching import match
 from nightwarden.kernel.state import (
     PENDING,
-    Arrive,
+    Advance,
     Buffer,
     Call,
-    Cut,
     Edge,
     Entry,
     Group,
@@ -42,16 +40,13 @@ from nightwarden.kernel.state import (
     NeverOpened,
     Node,
     Out,
-    PlaceFreed,
     Root,
-    RootDone,
     Settle,
     State,
-    StreamClosed,
     TakeAt,
 )
 
-SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE = range(6)
+SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE, FEEDBACK = range(7)
 """What an edge does at its target: the only input, one of several, one for many items, …"""
 
 
@@ -74,6 +69,8 @@ def settle(state: State, edges: Sequence[Edge], item: Item, settlement: object) 
             reading.arrive(state, edge, item, settlement)
         elif role == CAPTURE:
             _capture(state, edge, item, settlement)
+        elif role == FEEDBACK:
+            _feed_back(state, edge, item, settlement)
         else:
             _arrive(state, edge.target, edge.port, edge.role, edge.key, item, settlement)
             if role == BROADCAST:
@@ -172,6 +169,14 @@ def start(
         if not _prepare(state, call):
             return
         inputs = call.inputs
+        if node.engine:
+            # The kernel runs it: it waits for items, and holds no place.
+            call.parked = True
+            state.active -= 1
+            state.calls[number] = call
+            node.started += 1
+            state.work.append(Advance(call))
+            return
     state.calls[number] = call
     node.running += 1
     node.started += 1
@@ -290,6 +295,16 @@ def finish_under(state: State, root: Root) -> None:
             state.out.append(Finish(node.index))
 
 
+def _feed_back(state: State, edge: Edge, item: Item, settlement: object) -> None:
+    """What a loop's body hands to the next iteration."""
+    call = item.group.call
+    assert call is not None
+    call.feedback[edge.plan.target_slot] = settlement
+    if len(call.feedback) == edge.target.feedback:
+        state.work.append(Advance(call))
+    take(state, item, edge.exit, settlement)
+
+
 def _capture(state: State, edge: Edge, item: Item, settlement: object) -> None:
     capture = state.captures[edge.port]
     if type(settlement) is Absent:
@@ -301,33 +316,7 @@ def _capture(state: State, edge: Edge, item: Item, settlement: object) -> None:
     capture.lineages.append(item.lineage)
 
 
-def propagate(state: State) -> None:
-    """Work off everything that follows from what was settled."""
-    work = state.work
-    while work:
-        task = work.popleft()
-        match task:
-            case Settle():
-                settle(state, task.edges, task.item, task.settlement)
-            case Arrive():
-                _arrive_port(state, task.node, task.port, task.item, task.settlement)
-            case TakeAt():
-                take(state, task.item, task.exit, task.settlement)
-            case NeverOpened():
-                close_absent(state, task.root, task.item, task.cause)
-            case StreamClosed():
-                reading.stream_closed(state, task.group, task.buffer)
-            case PlaceFreed():
-                place(state, task.node)
-            case Cut():
-                _cut(state, task.group)
-            case RootDone():
-                finish_under(state, task.root)
-            case _:
-                assert_never(task)
-
-
-def _arrive_port(state: State, node: Node, port: int, item: Item, settlement: object) -> None:
+def arrive_port(state: State, node: Node, port: int, item: Item, settlement: object) -> None:
     if node.plan.ports == 1 and node.plan.port_depths[0] == node.plan.depth:
         _decide(state, node, item, [settlement])
         return
@@ -335,7 +324,7 @@ def _arrive_port(state: State, node: Node, port: int, item: Item, settlement: ob
     _arrive(state, node, port, join, node.first_key + port, item, settlement)
 
 
-def _cut(state: State, group: Group) -> None:
+def cut(state: State, group: Group) -> None:
     """Nobody wants more of this fan-out: close it at its next yield, at once if it is paused."""
     group.cut = True
     call = group.call

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from nightwarden.kernel.marks import HIDDEN, MASK_PREFIX, mask_of
-from nightwarden.kernel.secret_forms import SHORT, Form, Secret
+from nightwarden.kernel.secret_forms import OPTIONAL_SPACE, SHORT, Form, Secret
 from nightwarden.kernel.secret_reading import occurrences
 from nightwarden.kernel.sieve import BROKEN_ESCAPE, FOLD, decodings, sieved
 
@@ -135,12 +135,13 @@ class Scanner:
                     yield left - head, right + tail, name
 
     def _still_tells(self, text: str, forms: tuple[Form, ...]) -> bool:
+        """Whether a secret can be read in the result all the same: it is encoded in an odd way."""
         wanted = {
-            squashed
+            _squash(read)
             for form in forms
             if form.verify and form.spaced and not form.word
-            for squashed in map(_squash, decodings(form.verify))
-            if len(squashed) >= SHORT
+            for read in decodings(form.verify)
+            if _is_itself(read)
         }
         if not wanted:
             return False
@@ -235,3 +236,9 @@ _QUOTING = re.compile(r"[\s\"'`\\]+")
 
 def _squash(text: str) -> str:
     return _QUOTING.sub("", text)
+
+
+def _is_itself(secret: str) -> bool:
+    """Whether enough of it is left without spaces and quotes to know it from ordinary words."""
+    squashed = _squash(secret)
+    return len(squashed) >= OPTIONAL_SPACE or (squashed == secret and len(squashed) >= SHORT)

@@ -159,7 +159,8 @@ class Root(msgspec.Struct, eq=False):
 class Node(msgspec.Struct, eq=False):
     """A node at run time. `limit` invocations run at once; `queue` waits for a free place.
 
-    `only` are the edges of a plain node's single output slot.
+    `only` are the edges of a plain node's single output slot. `engine` nodes are run by the
+    kernel itself; `feedback` counts the edges that lead back into a loop.
     """
 
     plan: NodePlan
@@ -173,6 +174,8 @@ class Node(msgspec.Struct, eq=False):
     ends: tuple[Out, ...] = ()
     exit: int = -1
     depth: int = 0
+    engine: bool = False
+    feedback: int = 0
     only: tuple[Edge, ...] | None = None
     own_root: Root | None = None
     running: int = 0
@@ -237,6 +240,7 @@ class Call(msgspec.Struct, eq=False):
     ending: tuple[object, ...] | None = None
     escalation: int = 0
     retried: int = 0
+    feedback: dict[str, object] = {}
 
 
 class Settle(msgspec.Struct, frozen=True, gc=False):
@@ -297,7 +301,32 @@ class RootDone(msgspec.Struct, frozen=True, gc=False):
     root: Root
 
 
-Task = Settle | Arrive | TakeAt | NeverOpened | StreamClosed | PlaceFreed | Cut | RootDone
+class Advance(msgspec.Struct, frozen=True, gc=False):
+    """Work: a node the kernel itself runs may be able to go on."""
+
+    call: Call
+
+
+class FailCall(msgspec.Struct, frozen=True, gc=False):
+    """Work: a node the kernel itself runs has failed, for the reason given."""
+
+    call: Call
+    detail: str
+    code: str
+
+
+Task = (
+    Settle
+    | Arrive
+    | TakeAt
+    | NeverOpened
+    | StreamClosed
+    | PlaceFreed
+    | Cut
+    | RootDone
+    | Advance
+    | FailCall
+)
 """What follows from a settlement and is still to be done."""
 
 

@@ -35,7 +35,10 @@ def stop(state: State, status: Status, reason: str) -> None:
     _close_decisions(state, reason)
     _drop_delays(state)
     for call in list(state.calls.values()):
-        if status is Status.CANCELLED or call.parked:
+        if call.node.engine:
+            del state.calls[call.number]
+            call.node.cancelled += 1
+        elif status is Status.CANCELLED or call.parked:
             halt(state, call, gently=call.parked and not call.asking)
 
 

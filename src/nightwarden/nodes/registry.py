@@ -1,7 +1,7 @@
 """Where node types are found: built in, installed, or in Python files the user named.
 
 Built-in modules are imported only when one of their types is asked for: `http.Fetch`
-lives in `nodes/builtin/http.py`.
+lives in `nodes/builtin/http.py`, or in a module beside it that `http.py` imports it from.
 
 Read next: `builtin/`.
 """
@@ -104,7 +104,11 @@ class Registry:
         if module not in BUILTIN_MODULES or module in self._searched:
             return
         self._searched.add(module)
-        self._register_module(importlib.import_module(f"nightwarden.nodes.builtin.{module}"))
+        family = importlib.import_module(f"nightwarden.nodes.builtin.{module}")
+        for value in list(vars(family).values()):
+            found = definition_of(value)
+            if found is not None and found.type.name.startswith(f"{module}."):
+                self._known.setdefault(found.type.name, found)
 
     def _search_installed(self) -> None:
         if NODES_GROUP in self._searched:

@@ -3,6 +3,9 @@
     publish(event) ─▶ seq, at ─▶ log (encoded at once, written by its own thread)
                               └▶ subscribers (a subscriber that raises is dropped)
 
+A log that cannot write any more must not break whoever has something to tell: `lost` keeps its
+error, `on_lost` is called once, and the run is ended from there.
+
 A run without record and subscribers publishes nothing: `active` is False, and nobody even
 makes the event.
 
@@ -16,6 +19,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
+from nightwarden.errors import StoreError
 from nightwarden.events import Event, encode
 
 Subscriber = Callable[[Event], None]
@@ -47,6 +51,8 @@ class Bus:
         self._subscribers: list[Subscriber] = []
         self.seq = 0
         self.active = log is not None
+        self.lost: StoreError | None = None
+        self.on_lost: Callable[[], None] | None = None
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call `subscriber` with every event from now on."""
@@ -65,7 +71,10 @@ class Bus:
         self.seq += 1
         event.seq, event.at = self.seq, self._stamp()
         if self._log is not None:
-            self._log.append(encode(event))
+            try:
+                self._log.append(encode(event))
+            except StoreError as error:
+                self._lose(error)
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber(event)
@@ -75,6 +84,11 @@ class Bus:
                 logging.getLogger("nightwarden").warning(
                     "a subscriber raised and is no longer told", exc_info=True
                 )
+
+    def _lose(self, error: StoreError) -> None:
+        self._log, self.lost = None, error
+        if self.on_lost is not None:
+            self.on_lost()
 
     def barrier(self) -> None:
         """Return once what was published is durable."""

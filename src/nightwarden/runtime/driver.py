@@ -38,6 +38,7 @@ from nightwarden.kernel.effects import (
     Prune,
     Resume,
     Stop,
+    Warn,
     Widen,
 )
 from nightwarden.kernel.machine import Machine
@@ -145,6 +146,7 @@ class Driver:
             CloseRoot: recorder.closed,
             Widen: recorder.widened,
             Finish: recorder.finished,
+            Warn: recorder.noted,
         }
 
     def bindings(self) -> Sequence[Binding]:
@@ -254,7 +256,10 @@ class Driver:
     def _escalate(self, effect: Escalate) -> None:
         assert self.deciding is not None
         node = self.plan.nodes[effect.node]
-        facts = self.recorder.failure(effect.call)
+        if effect.detail:
+            facts = self.recorder.kernel_failure(effect)
+        else:
+            facts = self.recorder.failure(effect.call)
         declared = self.recorder.declared(self._bindings[effect.node])
         self.deciding.escalate(effect, node.type.name, facts, declared)
 

@@ -28,10 +28,12 @@ from nightwarden.events import (
 from nightwarden.kernel.causes import NOT_TAKEN, Cause, Kind
 from nightwarden.kernel.effects import (
     CloseRoot,
+    Escalate,
     Finish,
     Invoke,
     Prune,
     Stop,
+    Warn,
     Widen,
 )
 from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
@@ -185,6 +187,49 @@ class Recorder:
     def failure(self, call: int) -> Failure:
         """The facts of a failed attempt; told once."""
         return self._failures.pop(call)
+
+    def kernel_failure(self, effect: Escalate) -> Failure:
+        """The facts of a failure of a node the kernel ran itself."""
+        node = self._plan.nodes[effect.node]
+        failure = Failure(
+            node_id=node.id,
+            detail=effect.detail,
+            error_type="NodeError",
+            signature=effect.signature or None,
+            has_candidate=False,
+            candidate=None,
+            inputs={},
+            cost_micro_usd=0,
+            assets=0,
+            retry_safe=False,
+            label="",
+            number=show(effect.lineage),
+            total=None,
+        )
+        self.last_failure = failure
+        self._bus.publish(
+            InvocationFailed(
+                node_id=node.id,
+                lineage=effect.lineage,
+                attempt=effect.attempt,
+                error_type=failure.error_type,
+                detail=failure.detail,
+                signature=failure.signature,
+                item=failure.number,
+            )
+        )
+        return failure
+
+    def noted(self, effect: Warn) -> None:
+        """Something the report should show."""
+        self._bus.publish(
+            Log(
+                node_id=self._plan.nodes[effect.node].id,
+                lineage=effect.lineage,
+                level="warning",
+                message=effect.message,
+            )
+        )
 
     def declared(self, binding: Binding) -> Mapping[str, object]:
         """The JSON Schema of each declared output."""

@@ -137,6 +137,14 @@ class Builder:
         self._built = None
         return Handle(Reference(drafted.id, ""), self)
 
+    def feed(self, node: Handle, **slots: object) -> None:
+        """Wire further slots of a node that was added before what feeds them: a loop's way back."""
+        for drafted in self._draft.nodes:
+            if drafted.id == node.reference.source:
+                for slot, value in slots.items():
+                    self._put(drafted, slot, value)
+        self._built = None
+
     def secret(self, name: str) -> SecretRef:
         """A secret for a slot: looked up at each invocation, never part of the workflow."""
         return SecretRef(name)

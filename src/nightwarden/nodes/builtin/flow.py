@@ -1,20 +1,29 @@
 """flow.*: fanning out and in, branching, merging, checking. The graph is the policy.
 
-`ForEach` and `Collect` are what `[*]` and `[]` in a workflow file turn into.
+`ForEach` and `Collect` are what `[*]` and `[]` in a workflow file turn into. Nodes that work on
+whole streams (`Batch`, `Window`, `Dedupe`, `Sort`, `Limit`) stand in modules of their own.
 
-Read next: `data.py`.
+Read next: `_streams.py`, `data.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Generic, NamedTuple, NoReturn, TypeVar
+
+from annotated_types import Ge
 
 from nightwarden.errors import RecoverableError
+from nightwarden.nodes.builtin._sorting import dedupe, sort
+from nightwarden.nodes.builtin._streams import batch, limit, window
 from nightwarden.nodes.define import define, node, register
-from nightwarden.nodes.io import ABSENT, Absent, Collect, Many, outputs
+from nightwarden.nodes.io import ABSENT, ONCE, Absent, Collect, Many, Stream, outputs
+from nightwarden.spec.catalog import Role
 
 T = TypeVar("T")
+L = TypeVar("L")
+R = TypeVar("R")
 """Bound when a workflow is loaded, to the type of what is wired in."""
 
 
@@ -24,6 +33,26 @@ class Branches(NamedTuple, Generic[T]):
 
     then: T | Absent = ABSENT
     otherwise: T | Absent = ABSENT
+
+
+@outputs
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[L, R]):
+    """Two items that belong together, and the 0-based number of the pair."""
+
+    left: L
+    right: R
+    index: int
+
+
+@outputs
+@dataclass(frozen=True, slots=True)
+class Iteration(Generic[T]):
+    """One round of a loop; `done` is the value it ends with."""
+
+    value: T
+    index: int
+    done: Annotated[T, ONCE]
 
 
 def for_each(items: list[T]) -> Iterator[T]:
@@ -38,6 +67,50 @@ def collect(items: Collect[T]) -> list[T]:
 
 register(for_each, define(for_each, engine_owned=True, retry_safe=True, inline=True, pure=True))
 register(collect, define(collect, engine_owned=True, retry_safe=True, inline=True, pure=True))
+
+
+def zip_(left: Stream[L], right: Stream[R]) -> Iterator[Pair[L, R]]:
+    """Pair the items of two fan-outs by their number: first with first, second with second.
+
+    If one item of a pair is lost or took another branch, so does the pair. Fan-outs of unequal
+    length are a failure, unless one of them was ended early: then the rest is lost with it.
+    """
+    yield from _run_by_the_kernel()
+
+
+def cross(
+    left: Stream[L], right: Stream[R], *, limit: Annotated[int, Ge(1)] = 1_000_000
+) -> Iterator[Pair[L, R]]:
+    """Pair each item on the left with each on the right. The right side is kept in memory.
+
+    More than `limit` pairs are a failure that says so.
+    """
+    yield from _run_by_the_kernel()
+
+
+def loop(
+    initial: T,
+    next: T,
+    condition: bool = True,
+    *,
+    max_iterations: Annotated[int, Ge(1)] = 1_000,
+) -> Iterator[Iteration[T]]:
+    """Repeat what hangs on `value` until `condition` is false: do, then ask.
+
+    The body hands its result to `next`, and whether to go on to `condition`; both once an
+    iteration. `done` is the last result. After `max_iterations` the loop ends with a warning.
+    If an iteration is lost or takes a branch that leads out, the loop ends without `done`.
+    """
+    yield from _run_by_the_kernel()
+
+
+def _run_by_the_kernel() -> NoReturn:
+    raise AssertionError("the kernel runs this node itself")
+
+
+register(zip_, define(zip_, name="flow.Zip", engine_owned=True, role=Role.ZIP, pure=True))
+register(cross, define(cross, name="flow.Cross", engine_owned=True, role=Role.CROSS, pure=True))
+register(loop, define(loop, name="flow.Loop", engine_owned=True, role=Role.LOOP, pure=True))
 
 
 @node(type="flow.If", retry_safe=True, inline=True, pure=True)
