@@ -259,10 +259,13 @@ def _kept(root: RootAccount) -> str:
     arrived = [e.delivered + e.not_taken + e.left for e in root.exits]
     unit = f"{min([root.kept, *arrived])}/{root.items} items"
     name = "" if root.depth == 1 else f" of {root.node_id}"
-    skipped = sum(1 for _ in root.missing)
+    failed = max((e.failed for e in root.exits), default=0)
+    skipped = len(root.missing) - failed
     parts = [unit + name]
-    if skipped:
+    if skipped > 0:
         parts.append(f"{skipped} skipped")
+    if failed:
+        parts.append(f"{failed} failed")
     if root.filtered:
         parts.append(f"{root.filtered} filtered out")
     return ", ".join(parts)

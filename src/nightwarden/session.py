@@ -57,6 +57,7 @@ from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import Executor, ThreadExecutor
+from nightwarden.runtime.failing import Failure
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.recording import Recorder, cause_text
 from nightwarden.runtime.secrets import SecretResolver
@@ -70,7 +71,7 @@ from nightwarden.spec.generics import input_types
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 from nightwarden.store.jsonl import JsonLines, RunFolder
-from nightwarden.verdict import DecidedBy, Fail
+from nightwarden.verdict import DecidedBy, Fail, Item
 from nightwarden.version import __version__
 
 T = TypeVar("T")
@@ -636,12 +637,18 @@ def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
     ]
     if not stopped:
         failure = recorder.last_failure
-        return ended.reason or (failure.detail if failure is not None else "a step failed")
+        return ended.reason or ("a step failed" if failure is None else _failure_text(failure))
     first = stopped[0]
     assert first.decision is not None
     if first.decision.decided_by in (DecidedBy.BOUNDS, DecidedBy.KERNEL):
         return f"stopped: {ended.reason}; {summary(first.escalation)}"
     return ended.reason or summary(first.escalation)
+
+
+def _failure_text(failure: Failure) -> str:
+    """Where and what, in one line."""
+    item = str(Item(failure.number, failure.total, failure.label))
+    return f"{failure.node_id}{f' [{item}]' if item else ''}: {failure.detail}"
 
 
 def _summary_of(value: object, registry: SecretRegistry) -> object:

@@ -1204,6 +1204,7 @@ def test_a_step_that_does_not_drain_in_time_is_cancelled(seed: int | None) -> No
     state: dict[str, float] = {}
 
     async def bad() -> str:
+        await asyncio.sleep(1)
         raise ValueError("bad")
 
     async def slow() -> str:
@@ -1218,8 +1219,8 @@ def test_a_step_that_does_not_drain_in_time_is_cancelled(seed: int | None) -> No
         w.add(made(bad), id="bad")
         w.add(made(slow), id="slow")
     played = play(Session(w.build(), stop_grace_s=7), seed=seed)
-    assert state == {"cancelled": pytest.approx(7)}
-    assert played.ended_s == pytest.approx(7)
+    assert state == {"cancelled": pytest.approx(8)}
+    assert played.ended_s == pytest.approx(8)
     assert node_of(played, "slow")["cancelled"] == 1
     assert played.left_open == ()
 
@@ -1229,6 +1230,7 @@ def test_a_failure_while_draining_is_recorded_and_not_escalated(seed: int | None
     """row: K3-STOP"""
 
     async def bad() -> str:
+        await asyncio.sleep(1)
         raise ValueError("first")
 
     async def late() -> str:
@@ -1710,6 +1712,7 @@ def test_a_suspension_after_a_failure_is_a_suspended_run() -> None:
     """row: K3-STATUS"""
 
     async def fails_first() -> str:
+        await asyncio.sleep(0.5)
         raise ValueError("bad")
 
     with nw.workflow("status") as w:

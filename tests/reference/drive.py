@@ -221,6 +221,8 @@ class _Driver:
         match effect:
             case Invoke():
                 self.invoke(effect)
+            case Feed() | EndFeed() | Pause() | Resume() | Halt() if effect.call not in self.calls:
+                raise AssertionError(f"{effect} for a call that is over")
             case Feed(call=number, slot=slot, index=index, value=value):
                 self.answer(number, (index, self.words.plain(value)))
                 self.read(self.calls[number], slot, index)

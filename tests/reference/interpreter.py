@@ -151,6 +151,8 @@ class _Interpreter:
         joined = join(self.types[node_id], arrived)
         if isinstance(joined, Inbox) and self.choices.cancels.get((node_id, lineage), 0) < 0:
             joined = failure_of(streams)
+        elif isinstance(joined, Absent) and joined.kind is Kind.FAILED:
+            joined = union([joined, *(f for s in streams.values() for f in s.failures())])
         if isinstance(joined, Inbox):
             self.invoke(node_id, lineage, joined, streams)
         else:

@@ -325,6 +325,15 @@ def test_a_number_is_not_found_in_two_columns_of_a_table() -> None:
     assert registry(P="123456").mask("id=123456;") == "id=••••(P);"
 
 
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_text_at_all_can_be_a_secret(secret: str, around: str) -> None:
+    made = registry(K=secret)
+    masked = made.mask(f"{around} {secret} {around}")
+    assert HIDDEN not in masked
+    if secret.strip():
+        assert mask_of("K") in masked
+
+
 def test_words_run_together_are_not_a_secret_of_single_letters() -> None:
     assert registry(P="a b c d e f").mask("abcdef a b c d e f") == "abcdef ••••(P)"
     assert registry(P='a"b"c"d"e').mask("abcde") == "abcde"

@@ -26,7 +26,7 @@ def interruptible(stop: Callable[[str], None], tell: Callable[[str], None]) -> I
 
     def ask(name: str) -> None:
         tell(f"{name}: stopping… press Ctrl-C again to end at once")
-        stop(f"cancelled by {name}")
+        stop(name)
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         nonlocal asked

@@ -82,6 +82,8 @@ def _ended(error: BaseException, *, debug: bool) -> int:
     code = getattr(error, "exit_code", None)
     if isinstance(code, int) and not hasattr(error, "format_message"):
         return code  # the parser's own way to end: --help, --version
+    if isinstance(error.__context__, BrokenPipeError):
+        return COMPLETED  # nobody reads the help any more
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FAILED
     if debug:

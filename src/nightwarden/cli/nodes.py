@@ -5,7 +5,7 @@ Read next: `validate.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nightwarden.spec.catalog import InputSlot, NodeType
 
 FORMAT: Final = 1
+Row = tuple[str, str, str]
 _KINDS: Final = {"many": "Many", "collect": "Collect", "stream": "Stream"}
 
 
@@ -61,7 +62,7 @@ def nodes(
     else:
         width = max(len(node.name) for node in found)
         for node in found:
-            out.say(f"{node.name:<{width}}  {_first_line(node)}")
+            out.say(f"{node.name:<{width}}  {_first_line(node)}".rstrip())
     return COMPLETED
 
 
@@ -85,41 +86,41 @@ def documented(node: NodeType) -> Iterator[str]:
     yield ""
     yield from (f"  {line}".rstrip() for line in node.doc.splitlines())
     yield ""
+    taken, given = list(_input_rows(node)), list(_output_rows(node))
+    widths = [max((len(row[i]) for row in (*taken, *given)), default=0) for i in range(2)]
     yield "  in"
-    for slot in (*node.inputs.values(), *([node.extra] if node.extra is not None else ())):
-        yield from _slot_lines(slot, extra=slot is node.extra)
-    if not node.inputs and node.extra is None:
-        yield "    nothing"
+    yield from _table(taken or [("nothing", "", "")], widths)
     yield "  out"
-    for out in node.outputs.values():
-        notes = ["an item each"] if out.stream else []
-        notes += ["may be absent"] if out.may_be_absent else []
-        yield _row(out.name, _type(out.type), notes)
-        for field in node.projections.values():
-            if field.slot == out.name:
-                yield _row(f"  .{field.name}", _type(field.type), [])
+    yield from _table(given, widths)
     yield ""
     yield "  " + " · ".join(_promises(node))
     yield f"  code {node.source}"
 
 
-def _slot_lines(slot: InputSlot, *, extra: bool) -> Iterator[str]:
-    notes = []
-    if extra:
-        notes.append("any further name")
-    elif slot.required:
-        notes.append("required")
-    else:
-        notes.append(f"default {plain(slot.default)!r}")
-    notes += ["takes absent values"] if slot.accepts_absent else []
-    notes += ["in order of arrival"] if slot.by_arrival else []
-    yield _row(("**" if extra else "") + slot.name, _slot_type(slot), notes)
-    if slot.doc:
-        yield f"      {slot.doc}"
+def _input_rows(node: NodeType) -> Iterator[Row]:
+    for slot in node.inputs.values():
+        notes = ["required" if slot.required else f"default {plain(slot.default)!r}"]
+        notes += ["takes absent values"] if slot.accepts_absent else []
+        notes += ["in order of arrival"] if slot.by_arrival else []
+        notes += [slot.doc] if slot.doc else []
+        yield slot.name, _slot_type(slot), ", ".join(notes)
+    if node.extra is not None:
+        yield f"**{node.extra.name}", _slot_type(node.extra), "any further names"
 
 
-def _row(name: str, type_name: str, notes: list[str]) -> str:
-    return f"    {name:<14} {type_name:<24} {', '.join(notes)}".rstrip()
+def _output_rows(node: NodeType) -> Iterator[Row]:
+    for out in node.outputs.values():
+        notes = ["an item each"] if out.stream else []
+        notes += ["may be absent"] if out.may_be_absent else []
+        yield out.name, _type(out.type), ", ".join(notes)
+        for field in node.projections.values():
+            if field.slot == out.name:
+                yield f"  .{field.name}", _type(field.type), ""
+
+
+def _table(rows: Sequence[Row], widths: Sequence[int]) -> Iterator[str]:
+    for name, type_name, notes in rows:
+        yield f"    {name:<{widths[0]}}  {type_name:<{widths[1]}}  {notes}".rstrip()
 
 
 def _slot_type(slot: InputSlot) -> str:

@@ -19,7 +19,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Final, TextIO
+from typing import ClassVar, Final, TextIO
 
 from nightwarden.events.words import visible
 
@@ -27,12 +27,17 @@ COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "blue": 
 
 
 class Output:
-    """The two streams of one command. `above` prints a line over what is drawn on the terminal."""
+    """The two streams of one command.
+
+    `above` prints a line over what is drawn on the terminal. `lost` says, for the whole process,
+    why standard output could not be written; empty while it could.
+    """
+
+    lost: ClassVar[str] = ""
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet = quiet
         self.as_json = as_json
-        self.lost = ""
         self.above: Callable[[str], None] | None = None
 
     def say(self, line: str = "", colour: str = "") -> None:
@@ -81,7 +86,8 @@ class Output:
         except BrokenPipeError:
             silence(stream)
         except (OSError, ValueError) as error:
-            self.lost = getattr(error, "strerror", None) or str(error)
+            if stream is sys.stdout:
+                Output.lost = getattr(error, "strerror", None) or str(error)
             silence(stream)
 
 
@@ -120,8 +126,7 @@ def silence(stream: TextIO) -> None:
 
 
 def close_streams() -> str:
-    """Flush both streams; what keeps stdout from being written, or an empty text."""
-    lost = ""
+    """Flush both streams; why stdout could not be written, or an empty text."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
             continue
@@ -131,6 +136,6 @@ def close_streams() -> str:
             silence(stream)
         except (OSError, ValueError) as error:
             if stream is sys.stdout:
-                lost = getattr(error, "strerror", None) or str(error)
+                Output.lost = getattr(error, "strerror", None) or str(error)
             silence(stream)
-    return lost
+    return Output.lost

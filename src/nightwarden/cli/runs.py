@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nightwarden.cli.failing import COMPLETED
 from nightwarden.cli.options import Debug, Json, Store, runs_in
 from nightwarden.cli.output import Output
+from nightwarden.events.words import cut
 
 if TYPE_CHECKING:
     from nightwarden.report import RunReport
@@ -38,7 +39,7 @@ def runs(
         out.data({"version": FORMAT, "runs": [_as_json(report) for report in found]})
         return COMPLETED
     for report in found:
-        out.say(f"{report.run_id}  {report.workflow}  {report.headline or report.status}")
+        out.say(f"{report.run_id}  {report.workflow}  {cut(report.headline or report.status)}")
     if not found:
         out.say(f"no run is recorded in {folder.root}")
     return COMPLETED

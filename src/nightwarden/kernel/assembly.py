@@ -69,7 +69,11 @@ def assemble(plan: Plan, settings: Settings, limits: Callable[[NodePlan], int]) 
         node.ends = tuple(_out(out, nodes) for out in node.plan.ends)
         if len(node.outs) == 1 and not node.special:
             node.only = node.outs[0].edges
+    control_edges = {
+        root.index: _edge(root.control, nodes) for root in plan.roots if root.control is not None
+    }
     return State(
+        control_edges=control_edges,
         plan=plan,
         settings=settings,
         causes=CauseTable(),
@@ -100,14 +104,18 @@ def _nodes(
                 exit=node.exit,
                 depth=node.depth,
                 engine=node.type.role is not Role.NONE,
-                feedback=sum(
-                    is_feedback(e, plan.workflow) for e in plan.workflow.edges_into(node.id)
-                ),
+                control=bool(node.controls) or node.control_root >= 0,
+                feedback=_feedback(plan, node),
                 own_root=roots[node.own_root] if node.own_root >= 0 else None,
             )
         )
         first_key += node.ports
     return tuple(nodes)
+
+
+def _feedback(plan: Plan, node: NodePlan) -> int:
+    """How many edges lead back into a loop."""
+    return sum(is_feedback(e, plan.workflow) for e in plan.workflow.edges_into(node.id))
 
 
 def _limit(node: NodePlan, limits: Callable[[NodePlan], int]) -> int:

@@ -157,6 +157,15 @@ class Warn(msgspec.Struct, frozen=True):
     message: str
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """What a control event came to, for the caller that awaits it; `outputs` None with `error`."""
+
+    call: int
+    event: int
+    outputs: dict[str, object] | None
+    error: str = ""
+
+
 class Finish(msgspec.Struct, frozen=True, gc=False):
     """No lineage of this node is due any more."""
 
@@ -189,5 +198,6 @@ Effect = (
     | CloseRoot
     | Widen
     | Finish
+    | Answer
     | Warn
 )

@@ -16,7 +16,8 @@ from nightwarden.kernel.state import Call, Group, Item, State
 
 def emit(state: State, call: Call, frame: tuple[object, ...]) -> None:
     """A frame a step has yielded: values in the order of `NodePlan.outs`."""
-    item = _new_item(call, frame[0])
+    assert call.group is not None
+    item = new_item(call.group, call.item, frame[0])
     node = call.node
     carried = carried_by(state, call) if call.buffers else call.carried
     outputs(state, node.outs, node, item, frame, carried)
@@ -32,7 +33,8 @@ def emit_settled(
     state: State, call: Call, settlements: Mapping[str, object], label: object
 ) -> None:
     """An item of a node the kernel runs itself: settlements by slot, absences included."""
-    item = _new_item(call, label)
+    assert call.group is not None
+    item = new_item(call.group, call.item, label)
     for out in call.node.outs:
         settlement = settlements[out.plan.base]
         settle(state, out.edges, item, settlement)
@@ -45,9 +47,8 @@ def is_full(group: Group) -> bool:
     return group.root.outstanding >= group.root.window and group.outstanding > 0
 
 
-def _new_item(call: Call, label: object) -> Item:
-    group, parent = call.group, call.item
-    assert group is not None
+def new_item(group: Group, parent: Item, label: object) -> Item:
+    """The next item of a group, with nothing settled yet."""
     root = group.root
     index = group.emitted
     item = Item((*parent.lineage, index), parent, group, root.exits, root.children, label)

@@ -20,7 +20,7 @@ from nightwarden.kernel.effects import Warn
 from nightwarden.kernel.emitting import emit_settled, is_full
 from nightwarden.kernel.escalating import release_reader
 from nightwarden.kernel.reading import release
-from nightwarden.kernel.routing import finish_single, settle
+from nightwarden.kernel.routing import node_settled, settle
 from nightwarden.kernel.state import LEFT, Buffer, Call, FailCall, State
 from nightwarden.spec.catalog import Role
 
@@ -227,7 +227,7 @@ def _end(state: State, call: Call, cause: Absent | None, *, done: object = None)
         close_group(state, group, "failed" if cause.kind is Kind.FAILED else "early", cause)
     if node.exit >= 0:
         take(state, call.item, node.exit, True)
-    finish_single(state, node)
+    node_settled(state, node, call.item)
 
 
 def _bare(settlement: object) -> object:

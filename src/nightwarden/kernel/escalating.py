@@ -26,14 +26,15 @@ from nightwarden.kernel.allowed import (
     retry_refusal,
     shape_of,
 )
-from nightwarden.kernel.causes import Absent, CauseSet, Kind
+from nightwarden.kernel.causes import NOT_TAKEN, Absent, CauseSet, Kind
 from nightwarden.kernel.closing import close_group, take
 from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Status
-from nightwarden.kernel.routing import absent_outputs, finish_single, outputs, settle
+from nightwarden.kernel.routing import absent_outputs, answer, node_settled, outputs, settle
 from nightwarden.kernel.state import (
     Call,
     Escalated,
     NeverOpened,
+    Node,
     PlaceFreed,
     State,
 )
@@ -125,7 +126,7 @@ def _retry_state(state: State, call: Call, stimulus: Failed) -> tuple[str, bool]
 def _leave(state: State, call: Call) -> None:
     """A failed call holds no place while it waits for its decision."""
     if call.parked:
-        call.parked = False
+        call.parked, call.asking = False, ""
         state.active += 1
         if call.node.engine:
             call.node.running += 1  # so that what follows may count on a place held
@@ -249,7 +250,19 @@ def _substitute(state: State, call: Call, escalation: int, values: tuple[object,
     outputs(state, node.outs, node, call.item, values, carried)
     if node.plan.exit >= 0:
         take(state, call.item, node.plan.exit, True)
-    finish_single(state, node)
+    if node.plan.control_root >= 0:
+        answer(state, call.item, named_outputs(node, values))
+    node_settled(state, node, call.item)
+
+
+def named_outputs(node: Node, values: tuple[object, ...]) -> dict[str, object]:
+    """A result by slot, without branches that were not taken; for whoever called the node."""
+    outs = node.ends if node.own_root is not None else node.outs
+    return {
+        out.plan.base: value
+        for out, value in zip(outs, values, strict=True)
+        if value is not NOT_TAKEN and not out.plan.projected
+    }
 
 
 def absent_outputs_of(state: State, call: Call, absent: Absent) -> None:
@@ -280,7 +293,7 @@ def _end_stream(state: State, call: Call, absent: Absent) -> None:
         close_started(state, call, "early", absent)
     if node.plan.exit >= 0:
         take(state, call.item, node.plan.exit, True)
-    finish_single(state, node)
+    node_settled(state, node, call.item)
 
 
 def close_started(state: State, call: Call, mark: str, absent: Absent) -> None:
@@ -315,6 +328,6 @@ def settle_failed(state: State, call: Call, absent: Absent) -> None:
         close_group(state, call.group, "failed", absent)
         if call.node.plan.exit >= 0:
             take(state, call.item, call.node.plan.exit, absent)
-        finish_single(state, call.node)
+        node_settled(state, call.node, call.item, absent)
     else:
         absent_outputs_of(state, call, absent)

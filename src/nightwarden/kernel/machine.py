@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nightwarden.errors import KernelBug
-from nightwarden.kernel import escalating, reading
+from nightwarden.kernel import control, escalating, reading
 from nightwarden.kernel.assembly import assemble
 from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN, Cause, CauseSet
 from nightwarden.kernel.closing import close_group, free, take, unpark
@@ -26,7 +26,8 @@ from nightwarden.kernel.ledger import Report, make_report
 from nightwarden.kernel.plan import NodePlan, Plan
 from nightwarden.kernel.propagating import propagate
 from nightwarden.kernel.routing import (
-    finish_single,
+    answer,
+    node_settled,
     outputs,
     place,
     ready,
@@ -40,6 +41,8 @@ from nightwarden.kernel.state import (
     Settings,
 )
 from nightwarden.kernel.stimuli import (
+    ControlEnded,
+    ControlSent,
     Decided,
     DelayPassed,
     Emitted,
@@ -80,6 +83,8 @@ class Machine:
             Decided: lambda s: escalating.decided(state, s),  # type: ignore[arg-type]
             DelayPassed: lambda s: escalating.delay_passed(state, s),  # type: ignore[arg-type]
             Suspended: self._suspended,  # type: ignore[dict-item]
+            ControlSent: lambda s: control.sent(state, s),  # type: ignore[arg-type]
+            ControlEnded: lambda s: control.ended(state, s),  # type: ignore[arg-type]
             Halted: self._halted,  # type: ignore[dict-item]
             RunCancelled: self._cancelled,  # type: ignore[dict-item]
         }
@@ -96,7 +101,7 @@ class Machine:
             self._handlers[type(stimulus)](stimulus)
         if state.work:
             propagate(state)
-        while (state.active == 0 or state.status is not None) and self._quiet():
+        while (state.active == state.awaiting or state.status is not None) and self._quiet():
             propagate(state)
         out = state.out
         if out:
@@ -212,8 +217,10 @@ class Machine:
             outputs(state, node.outs, node, item, values, call.carried)
         if node.exit >= 0:
             take(state, item, node.exit, True)
-        if node.depth == 0:
-            finish_single(state, node)
+        if node.depth == 0 or node.control:
+            if node.plan.control_root >= 0:
+                answer(state, item, escalating.named_outputs(node, values))
+            node_settled(state, node, item)
         if node.queue:
             place(state, node)
 
@@ -238,6 +245,8 @@ class Machine:
         if state.status is not None or group.cut:
             halt(state, call, gently=True)
             return
+        # Who puts out what it has while it waits for more, waits no longer.
+        reading.unpark(state, call)
         if call.escalation:
             # A retried fan-out that yields has got over what it failed at.
             state.out.append(
@@ -263,7 +272,7 @@ class Machine:
         call = state.calls.get(stimulus.call)
         if call is None or call.halting:
             return
-        if state.status is not None:
+        if state.status is not None or (call.group is not None and call.group.cut):
             halt(state, call, gently=False)
             return
         reading.request(state, call, stimulus.slot)
@@ -317,9 +326,12 @@ class Machine:
         """
         state = self._state
         end_if_over(state)
-        if state.ended or state.active or state.status is not None or not state.started:
+        idle = state.active == state.awaiting
+        if state.ended or not idle or state.status is not None or not state.started:
             return False
         paused = [root for root in state.roots if root.paused]
+        if not paused and state.awaiting:
+            return False  # whoever waits for an answer may be at work besides
         if not paused:
             raise KernelBug("nothing can move, yet the run is not over", story=self.pending())
         root = min(paused, key=lambda r: r.window)

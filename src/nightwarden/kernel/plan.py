@@ -23,8 +23,11 @@ from enum import IntEnum
 
 from nightwarden.lineage import Scope
 from nightwarden.spec.catalog import MISSING, InputSlot, NodeType, SlotKind
-from nightwarden.spec.scopes import Analysis, edge_scope, is_feedback, slot_streams
+from nightwarden.spec.scopes import Analysis, controllers, edge_scope, is_feedback, slot_streams
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
+
+CONTROL = ""
+"""The name of the slot by which control events arrive."""
 
 RUN = 0
 """The index of the outermost root: the run itself, with one item."""
@@ -103,7 +106,10 @@ class GatherPlan:
 
 @dataclass(slots=True, eq=False)
 class RootPlan:
-    """A fan-out, or the run itself (`node` -1). `exits` names them, for the ledger."""
+    """A fan-out, or the run itself (`node` -1). `exits` names them, for the ledger.
+
+    `control` is the edge by which a control event reaches the node it is for.
+    """
 
     index: int
     node: int
@@ -111,6 +117,7 @@ class RootPlan:
     scope: tuple[int, ...]
     exits: list[str] = field(default_factory=list)
     gathers: list[GatherPlan] = field(default_factory=list)
+    control: EdgePlan | None = None
     children: list[int] = field(default_factory=list)
 
     @property
@@ -121,7 +128,10 @@ class RootPlan:
 
 @dataclass(slots=True, eq=False)
 class NodePlan:
-    """A node. `outs` settle with each result, or frame; `ends` when a fan-out ends."""
+    """A node. `outs` settle with each result, or frame; `ends` when a fan-out ends.
+
+    `controls` are the roots of the nodes it controls; `control_root` its own, if it is controlled.
+    """
 
     index: int
     id: str
@@ -137,6 +147,8 @@ class NodePlan:
     outs: tuple[OutPlan, ...]
     ends: tuple[OutPlan, ...]
     exit: int = -1
+    controls: tuple[int, ...] = ()
+    control_root: int = -1
 
     @property
     def join_any(self) -> bool:
@@ -189,8 +201,10 @@ class _Compiler:
 
     def compile(self) -> Plan:
         for node_id in self.order:
+            if controllers(self.workflow, node_id):
+                self._add_root(node_id, self.scopes[node_id])
             if self.workflow.types[node_id].fans_out:
-                self._add_root(node_id)
+                self._add_root(node_id, (*self.scopes[node_id], node_id))
         nodes = tuple(self._node(node_id) for node_id in self.order)
         inputs = {spec.name: OutPlan(spec.name, spec.name, False) for spec in self.workflow.inputs}
         for edge in self.outgoing[INPUTS]:
@@ -202,12 +216,11 @@ class _Compiler:
             self.workflow, nodes, tuple(self.roots), inputs, tuple(self.captures), self.count
         )
 
-    def _add_root(self, node_id: str) -> None:
-        scope = (*self.scopes[node_id], node_id)
-        parent = self.root_of[self.scopes[node_id]]
+    def _add_root(self, node_id: str, scope: Scope) -> None:
+        parent = self.root_of[scope[:-1]]
         index = len(self.roots)
         path = (*self.roots[parent].scope, index)
-        self.roots.append(RootPlan(index, self.number[node_id], node_id, path))
+        self.roots.append(RootPlan(index, self.number[node_id], scope[-1], path))
         self.roots[parent].children.append(index)
         self.root_of[scope] = index
 
@@ -215,7 +228,9 @@ class _Compiler:
         node_type = self.workflow.types[node_id]
         scope = self.scopes[node_id]
         ports: list[int] = []
-        slots = [
+        controlled = bool(controllers(self.workflow, node_id))
+        slots = [self._control_slot(node_id, ports)] if controlled else []
+        slots += [
             self._slot(node_id, slot, edges, ports)
             for slot, edges in self._wired(node_id, node_type)
         ]
@@ -234,6 +249,40 @@ class _Compiler:
             port_depths=tuple(ports),
             outs=(),
             ends=(),
+            controls=tuple(
+                self.root_of[self.scopes[target]]
+                for target in dict.fromkeys(
+                    e.target
+                    for e in self.workflow.edges
+                    if e.kind == "control" and e.source == node_id
+                )
+            ),
+            control_root=self.root_of[scope] if controlled else -1,
+        )
+
+    def _control_slot(self, node_id: str, ports: list[int]) -> SlotPlan:
+        """The port by which control events arrive: first, and at the node's full scope."""
+        scope = self.scopes[node_id]
+        edge = EdgePlan(
+            index=self.count,
+            kind=EdgeKind.PLAIN,
+            source=-1,
+            source_slot=scope[-1],
+            target=self.number[node_id],
+            target_slot=CONTROL,
+            depth=len(scope),
+            port=len(ports),
+        )
+        self.count += 1
+        self.roots[self.root_of[scope]].control = edge
+        ports.append(len(scope))
+        return SlotPlan(
+            name=CONTROL,
+            kind=SlotKind.PLAIN,
+            ports=(edge.port,),
+            has_default=False,
+            accepts_absent=False,
+            depth=len(scope),
         )
 
     def _wired(
@@ -334,7 +383,11 @@ class _Compiler:
             unused = self.workflow.outputs is None and not out.projected and out.base not in used
             if unused or f"{node.id}.{out.name}" in named:
                 out.edges.append(self._capture(node, out))
-        wired = [out for out in outs if out.edges or out.stream]
+        wired = [
+            out
+            for out in outs
+            if out.edges or out.stream or (node.control_root >= 0 and not out.projected)
+        ]
         node.outs = tuple(o for o in wired if o.stream == node.type.fans_out)
         node.ends = tuple(o for o in wired if node.type.fans_out and not o.stream)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from nightwarden.kernel import engine, reading
+from nightwarden.kernel import control, engine, reading
 from nightwarden.kernel.closing import close_absent, take
 from nightwarden.kernel.escalating import kernel_failed
 from nightwarden.kernel.routing import arrive_port, cut, finish_under, place, settle
 from nightwarden.kernel.state import (
     Advance,
     Arrive,
+    ControllerDone,
     Cut,
     FailCall,
     NeverOpened,
@@ -48,6 +49,8 @@ def propagate(state: State) -> None:
                 cut(state, task.group)
             case RootDone():
                 finish_under(state, task.root)
+            case ControllerDone():
+                control.controller_done(state, task.node, task.item, task.absent)
             case Advance():
                 engine.advance(state, task.call)
             case FailCall():

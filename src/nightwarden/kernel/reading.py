@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from nightwarden.kernel.causes import Absent, Carried, Kind
 from nightwarden.kernel.closing import merge, take
-from nightwarden.kernel.effects import EndFeed, Feed, Halt
+from nightwarden.kernel.effects import EndFeed, Feed
 from nightwarden.kernel.state import (
     LEFT,
     Advance,
@@ -27,6 +27,7 @@ from nightwarden.kernel.state import (
     PlaceFreed,
     State,
 )
+from nightwarden.kernel.stopping import halt
 
 
 def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
@@ -87,10 +88,7 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
         state.work.append(Arrive(node, buffer.plan.port, group.parent, absent))
         release(state, group, buffer, absent)
     elif buffer.reader is not None and not buffer.reader.halting:
-        buffer.reader.halting = True
-        if buffer.reader.parked:
-            _unpark(state, buffer.reader)
-        state.out.append(Halt(buffer.reader.number, gently=False))
+        halt(state, buffer.reader, gently=False)
 
 
 def request(state: State, call: Call, slot: str) -> None:
@@ -100,7 +98,7 @@ def request(state: State, call: Call, slot: str) -> None:
     buffer.wanted = True
     feed(state, buffer.group, buffer)
     if buffer.wanted and not call.parked:
-        call.parked = True
+        call.parked, call.asking = True, slot
         call.node.running -= 1
         state.active -= 1
         state.work.append(PlaceFreed(call.node))
@@ -148,14 +146,15 @@ def _next(buffer: Buffer) -> int:
 
 def _answered(state: State, buffer: Buffer, call: Call) -> None:
     buffer.wanted = False
-    if call.parked:
-        _unpark(state, call)
+    unpark(state, call)
 
 
-def _unpark(state: State, call: Call) -> None:
-    call.parked = False
-    call.node.running += 1
-    state.active += 1
+def unpark(state: State, call: Call) -> None:
+    """A reader no longer waits for its next item; what else it may wait for stays."""
+    if call.asking:
+        call.parked, call.asking = False, ""
+        call.node.running += 1
+        state.active += 1
 
 
 def release(state: State, group: Group, buffer: Buffer, over: object) -> None:

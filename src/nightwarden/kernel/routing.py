@@ -26,13 +26,14 @@ from nightwarden.kernel.causes import (
     Kind,
 )
 from nightwarden.kernel.closing import CATEGORY, gather, open_group, take
-from nightwarden.kernel.effects import Finish, Halt, Invoke, Prune
+from nightwarden.kernel.effects import Answer, Finish, Invoke, Prune
 from nightwarden.kernel.matching import match
 from nightwarden.kernel.state import (
     PENDING,
     Advance,
     Buffer,
     Call,
+    ControllerDone,
     Edge,
     Entry,
     Group,
@@ -45,6 +46,7 @@ from nightwarden.kernel.state import (
     State,
     TakeAt,
 )
+from nightwarden.kernel.stopping import halt
 
 SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE, FEEDBACK = range(7)
 """What an edge does at its target: the only input, one of several, one for many items, …"""
@@ -255,7 +257,7 @@ def absent_outputs(state: State, node: Node, item: Item, absent: Absent) -> None
         state.work.append(NeverOpened(node.own_root, item, absent))
     if node.plan.exit >= 0:
         state.work.append(TakeAt(item, node.plan.exit, absent))
-    finish_single(state, node)
+    node_settled(state, node, item, absent)
 
 
 def outputs(
@@ -279,11 +281,27 @@ def outputs(
         settle(state, out.edges, item, settlement)
 
 
-def finish_single(state: State, node: Node) -> None:
-    """A node of the run's own scope is finished after its one lineage."""
+def node_settled(state: State, node: Node, item: Item, absent: Absent | None = None) -> None:
+    """A node is settled for an item: the run's own nodes are finished, controllers are done."""
     if node.plan.depth == 0 and not node.finished:
         node.finished = True
         state.out.append(Finish(node.index))
+    if node.plan.controls:
+        state.work.append(ControllerDone(node, item, absent))
+    if absent is not None and node.plan.control_root >= 0:
+        answer(state, item, None, f"{node.plan.id} did not run: {CATEGORY[absent.kind]}")
+
+
+def answer(state: State, item: Item, outputs_: dict[str, object] | None, error: str = "") -> None:
+    """Tell the caller of a control event what came of it, once, if it waits for that."""
+    if item.caller is None:
+        return
+    call, event, awaits = item.caller
+    item.caller = None
+    if awaits:
+        call.awaiting -= 1
+        state.awaiting -= 1
+        state.out.append(Answer(call.number, event, outputs_, error))
 
 
 def finish_under(state: State, root: Root) -> None:
@@ -325,13 +343,8 @@ def arrive_port(state: State, node: Node, port: int, item: Item, settlement: obj
 
 
 def cut(state: State, group: Group) -> None:
-    """Nobody wants more of this fan-out: close it at its next yield, at once if it is paused."""
+    """Nobody wants more of this fan-out: close it at its next yield, at once if it waits."""
     group.cut = True
     call = group.call
-    if call is None or not call.parked or call.asking or call.halting:
-        return
-    group.root.paused.pop(call.number, None)
-    call.parked, call.halting, call.gentle = False, True, True
-    call.node.running += 1
-    state.active += 1
-    state.out.append(Halt(call.number, gently=True))
+    if call is not None and call.parked and not call.halting:
+        halt(state, call, gently=not call.asking)

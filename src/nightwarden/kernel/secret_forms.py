@@ -115,7 +115,7 @@ def _spellings(text: str) -> dict[str, None]:
         for codec in ("latin-1", "cp1252"):
             # What UTF-8 looks like to a program that takes it for something else.
             found[text.encode("utf-8", "surrogatepass").decode(codec, "replace")] = None
-    return {spelling: None for spelling in found if spelling.strip()}
+    return {spelling.strip(): None for spelling in found if spelling.strip()}
 
 
 def _units(text: str, *, document: bool, word: bool) -> tuple[str, ...]:

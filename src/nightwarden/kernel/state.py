@@ -56,8 +56,9 @@ class Gathered(msgspec.Struct, frozen=True):
 class Item(msgspec.Struct, eq=False):
     """One lineage. `remaining` exits have not taken it; `live` counts what is open below it.
 
-    `held` keeps settlements broadcast to longer scopes, by port key; `waiting` the joins that
-    wait for one. `label` is what people may call it by, raw.
+    `caller` is, for a control event, the call that sent it, the event, and whether the answer is
+    awaited. `held` keeps settlements broadcast to longer scopes, by port key; `waiting` the joins
+    that wait for one. `label` is what people may call it by, raw.
     """
 
     lineage: Lineage
@@ -66,6 +67,7 @@ class Item(msgspec.Struct, eq=False):
     remaining: int
     live: int
     label: object = None
+    caller: tuple[Call, int, bool] | None = None
     held: dict[int, object] | None = None
     waiting: dict[int, list[Entry]] | None = None
 
@@ -160,7 +162,8 @@ class Node(msgspec.Struct, eq=False):
     """A node at run time. `limit` invocations run at once; `queue` waits for a free place.
 
     `only` are the edges of a plain node's single output slot. `engine` nodes are run by the
-    kernel itself; `feedback` counts the edges that lead back into a loop.
+    kernel itself; `feedback` counts the edges that lead back into a loop. `control` says that it
+    controls others, or is controlled.
     """
 
     plan: NodePlan
@@ -175,6 +178,7 @@ class Node(msgspec.Struct, eq=False):
     exit: int = -1
     depth: int = 0
     engine: bool = False
+    control: bool = False
     feedback: int = 0
     only: tuple[Edge, ...] | None = None
     own_root: Root | None = None
@@ -240,6 +244,7 @@ class Call(msgspec.Struct, eq=False):
     ending: tuple[object, ...] | None = None
     escalation: int = 0
     retried: int = 0
+    awaiting: int = 0
     feedback: dict[str, object] = {}
 
 
@@ -301,6 +306,14 @@ class RootDone(msgspec.Struct, frozen=True, gc=False):
     root: Root
 
 
+class ControllerDone(msgspec.Struct, frozen=True, gc=False):
+    """Work: a node that controls others is settled for an item, with a value or an absence."""
+
+    node: Node
+    item: Item
+    absent: Absent | None
+
+
 class Advance(msgspec.Struct, frozen=True, gc=False):
     """Work: a node the kernel itself runs may be able to go on."""
 
@@ -324,6 +337,7 @@ Task = (
     | PlaceFreed
     | Cut
     | RootDone
+    | ControllerDone
     | Advance
     | FailCall
 )
@@ -337,6 +351,20 @@ class Capture(msgspec.Struct, eq=False):
     values: list[object] = []
     lineages: list[Lineage] = []
     absents: list[tuple[Lineage, Absent]] = []
+
+
+class Control(msgspec.Struct, eq=False):
+    """The control events of a node under one parent.
+
+    `open` controllers may still send some; `unsettled` ones have not ended; `ran` says that one
+    of them was not absent.
+    """
+
+    group: Group
+    open: set[int]
+    unsettled: set[int]
+    ran: bool = False
+    absent: Absent | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -367,6 +395,7 @@ class State(msgspec.Struct, eq=False):
     work: deque[Task] = msgspec.field(default_factory=deque)
     calls: dict[int, Call] = {}
     numbers: int = 0
+    control_edges: dict[int, Edge] = {}
     active: int = 0
     status: Status | None = None
     reason: str = ""
@@ -378,6 +407,8 @@ class State(msgspec.Struct, eq=False):
     pending: dict[int, Escalated] = {}
     delayed: dict[int, Call] = {}
     failures: bool = False
+    controls: dict[tuple[int, Item], Control] = {}
+    awaiting: int = 0
 
 
 class Escalated(msgspec.Struct, eq=False):

@@ -90,6 +90,23 @@ class Suspended(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class ControlSent(msgspec.Struct, frozen=True, gc=False):
+    """A controller sent an event to a node it controls; `awaits` if it waits for the answer."""
+
+    call: int
+    target: int
+    event: int
+    overrides: Mapping[str, object]
+    awaits: bool = False
+
+
+class ControlEnded(msgspec.Struct, frozen=True, gc=False):
+    """A controller will send no further event to a node."""
+
+    call: int
+    target: int
+
+
 class Halted(msgspec.Struct, frozen=True, gc=False):
     """A call the engine told to stop has ended: closed, cancelled or given up on."""
 
@@ -111,6 +128,8 @@ Stimulus = (
     | Decided
     | DelayPassed
     | Suspended
+    | ControlSent
+    | ControlEnded
     | Halted
     | RunCancelled
 )

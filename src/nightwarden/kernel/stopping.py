@@ -38,7 +38,7 @@ def stop(state: State, status: Status, reason: str) -> None:
         if call.node.engine:
             del state.calls[call.number]
             call.node.cancelled += 1
-        elif status is Status.CANCELLED or call.parked:
+        elif status is Status.CANCELLED or call.parked or call.awaiting:
             halt(state, call, gently=call.parked and not call.asking)
 
 
@@ -48,7 +48,7 @@ def halt(state: State, call: Call, *, gently: bool) -> None:
         return
     call.halting, call.gentle = True, gently
     if call.parked:
-        call.parked = False
+        call.parked, call.asking = False, ""
         call.node.running += 1
         state.active += 1
         if call.group is not None:

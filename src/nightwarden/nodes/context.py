@@ -8,11 +8,13 @@ Read next: `define.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.io import AssetRef
+from nightwarden.spec.catalog import NodeType
 
 
 class Assets(Protocol):
@@ -89,6 +91,30 @@ class Context(Protocol):
 
     def progress(self, done: int, total: int | None = None) -> None:
         """Tell how far the step is; throttled."""
+        ...
+
+    @property
+    def controls(self) -> Mapping[str, NodeType]:
+        """The nodes this step may send control events to, by id: as tools, say."""
+        ...
+
+    def control(self, target: str, **overrides: object) -> None:
+        """Send a control event: `target` runs once with these properties instead of its own.
+
+        Raises `NodeError` (code `no-control`) for a node this step does not control.
+        """
+        ...
+
+    async def call(self, target: str, **overrides: object) -> Mapping[str, object]:
+        """Send a control event and wait for its own answer: what `target` put out, by slot.
+
+        Raises `NodeError` (code `no-answer`) with the reason when there is none: it was skipped,
+        failed, or the run is ending.
+        """
+        ...
+
+    def end_control(self, target: str) -> None:
+        """Say that no further event will come; otherwise the end of this step says so."""
         ...
 
     def suspend(self, reason: str, state: object = None) -> NoReturn:

@@ -208,11 +208,18 @@ def _items(report: RunReport) -> Iterator[str]:
         counts += [count(again, "retry", "retries")] if again else []
         yield f"  {name:<{width}}  {node.get('due', 0):>7,} due: {', '.join(counts) or 'none'}"
     for root in report.roots:
-        kept = f"kept {root.get('kept', 0):,} of {root.get('items', 0):,}"
+        kept = f"kept {_kept(root):,} of {root.get('items', 0):,}"
         filtered = f", {root['filtered']:,} filtered out" if root.get("filtered") else ""
         lost = [list_of(mapping_of(m).get("lineage")) for m in list_of(root.get("missing"))]
         missing = f", missing {items_text(lost)}" if lost else ""
         yield f"  {text(root.get('node'))}: {kept}{filtered}{missing}"
+
+
+def _kept(root: Mapping[str, Any]) -> int:
+    """Items that are in the result; in a run that stopped, what never got there is not."""
+    exits = [mapping_of(found) for found in list_of(root.get("exits"))]
+    arrived = [sum(e.get(c, 0) for c in ("delivered", "not_taken", "left")) for e in exits]
+    return min([int(root.get("kept", 0)), *arrived])
 
 
 def _costs(report: RunReport) -> Iterator[str]:
@@ -225,7 +232,13 @@ def _costs(report: RunReport) -> Iterator[str]:
 
 def _outputs(report: RunReport, width: int) -> Iterator[str]:
     for name, value in report.outputs.items():
-        yield from _field(text(name), _short(value, 300), width, indent="  ")
+        found = mapping_of(value)
+        if found.keys() == {"absent", "causes"}:
+            causes = "; ".join(text(cause) for cause in list_of(found["causes"]))
+            shown = f"none: {causes or text(found['absent'])}"
+        else:
+            shown = _short(value, 300)
+        yield from _field(text(name), shown, width, indent="  ")
 
 
 def _short(value: object, width: int = 160) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from nightwarden.errors import NodeError, RecoverableError
 from nightwarden.kernel.causes import NOT_TAKEN, Absent
 from nightwarden.kernel.effects import USE_DEFAULT
-from nightwarden.kernel.plan import NodePlan, OutPlan, Plan, SlotPlan
+from nightwarden.kernel.plan import CONTROL, NodePlan, OutPlan, Plan, SlotPlan
 from nightwarden.kernel.state import Gathered
 from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
@@ -90,10 +90,24 @@ class Binding:
             found.values[name] = _resolved(value, secret)
         for slot, value in zip(self._slots, inputs, strict=True):
             self._take(slot, value, found)
+        if self.node.control_root >= 0:
+            self._complete(found)
         return found
+
+    def _complete(self, found: Arguments) -> None:
+        """A controlled step may get what it needs from its events; not always."""
+        for name, slot in self.node.type.inputs.items():
+            if slot.required and name not in found.values and slot.kind is not SlotKind.STREAM:
+                raise BadInput(
+                    f"{name} needs a value: neither the workflow nor the control event gives one",
+                    code="bad-control",
+                )
 
     def _take(self, slot: _Slot, value: object, found: Arguments) -> None:
         name = slot.plan.name
+        if name == CONTROL:
+            found.values.update(self._overrides(value))
+            return
         if value is USE_DEFAULT:
             if name in self._fallbacks:
                 found.values[name] = self._fallbacks[name]
@@ -114,6 +128,23 @@ class Binding:
         if slot.check is not None:
             self._check(slot, value)
         found.values[name] = value
+
+    def _overrides(self, value: object) -> dict[str, object]:
+        """The properties a control event sets, each of its slot's type."""
+        assert isinstance(value, Mapping)
+        for name, given in value.items():
+            declared = self.node.type.input(str(name))
+            if declared is None or declared.kind is not SlotKind.PLAIN:
+                known = ", ".join(self.node.type.inputs)
+                raise BadInput(
+                    f"a control event sets {name}, which is no property of {self.node.id}; "
+                    f"it has {known}",
+                    code="bad-control",
+                )
+            problems = Checker(declared.type).problems(given)
+            if problems:
+                raise BadInput(f"a control event sets {name}: {problems[0]}", code="bad-control")
+        return dict(value)
 
     def _check(self, slot: _Slot, value: object) -> None:
         assert slot.check is not None
@@ -227,7 +258,7 @@ class _Slot:
     @property
     def direct(self) -> bool:
         """Whether a value passes as it is."""
-        plain = self.plan.kind is SlotKind.PLAIN
+        plain = self.plan.kind is SlotKind.PLAIN and self.plan.name != CONTROL
         special = self.plan.has_default or self.plan.accepts_absent
         return plain and not special and not self.copy and self.check is None
 
@@ -236,6 +267,9 @@ def _copied_slots(plan: Plan, node: NodePlan) -> Mapping[str, bool]:
     """Which inputs a call gets as its own: values others see too, and what a retry needs again."""
     copies = {}
     for slot in node.slots:
+        if slot.name == CONTROL:
+            copies[CONTROL] = False
+            continue
         kept_for_retry = node.type.retry_safe or node.type.idempotent_by is not None
         copies[slot.name] = not node.type.pure and (
             kept_for_retry or slot.depth < node.depth or _shared(plan, node, slot)
@@ -261,7 +295,8 @@ def _shared(plan: Plan, node: NodePlan, slot: SlotPlan) -> bool:
 def _arrival_check(plan: Plan, node: NodePlan, slot: SlotPlan) -> Checker | None:
     """The check a slot's values need on arrival; None where types alone settle it."""
     declared = node.type.input(slot.name)
-    assert declared is not None
+    if declared is None:
+        return None  # control events, checked one by one
     given = input_types(plan.workflow)
     for edge in plan.workflow.edges_into(node.id):
         if edge.target_slot == slot.name:

@@ -10,7 +10,7 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
@@ -19,6 +19,7 @@ from nightwarden.events import Event, Log, NodeProgress, RecordRejected
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.io import AssetRef
 from nightwarden.runtime.accounting import Account
+from nightwarden.spec.catalog import NodeType
 
 _PROGRESS_EVERY_S: Final = 0.2
 
@@ -43,6 +44,26 @@ class Services(Protocol):
 
     def rejected(self, node_id: str, line: int, reason: str) -> None:
         """Count an unusable record, from any thread."""
+        ...
+
+
+class Controls(Protocol):
+    """How a step sends control events."""
+
+    def targets(self) -> Mapping[str, NodeType]:
+        """The nodes it controls."""
+        ...
+
+    def send(self, target: str, overrides: Mapping[str, object]) -> None:
+        """Send an event."""
+        ...
+
+    async def ask(self, target: str, overrides: Mapping[str, object]) -> Mapping[str, object]:
+        """Send an event and wait for its answer."""
+        ...
+
+    def end(self, target: str) -> None:
+        """No further event will come."""
         ...
 
 
@@ -93,11 +114,13 @@ class StepContext:
         lineage: Lineage,
         attempt: int,
         item: Callable[[], str],
+        controls: Controls,
     ) -> None:
         self._services = services
         self._account = account
         self._node_id = node_id
         self._item = item
+        self._controls = controls
         self._progress_told = -math.inf
         self.lineage = lineage
         self.attempt = attempt
@@ -160,6 +183,23 @@ class StepContext:
         self._services.tell(
             NodeProgress(node_id=self._node_id, lineage=self.lineage, done=done, total=total)
         )
+
+    @property
+    def controls(self) -> Mapping[str, NodeType]:
+        """The nodes this step may send control events to."""
+        return self._controls.targets()
+
+    def control(self, target: str, **overrides: object) -> None:
+        """Send a control event."""
+        self._controls.send(target, overrides)
+
+    async def call(self, target: str, **overrides: object) -> Mapping[str, object]:
+        """Send a control event and wait for its own answer."""
+        return await self._controls.ask(target, overrides)
+
+    def end_control(self, target: str) -> None:
+        """Say that no further event will come."""
+        self._controls.end(target)
 
     def suspend(self, reason: str, state: object = None) -> NoReturn:
         """Pause the run here."""

@@ -22,6 +22,7 @@ from typing import Any, Final
 from nightwarden.errors import NodeError, Suspended
 from nightwarden.kernel.causes import NO_CAUSES
 from nightwarden.kernel.effects import (
+    Answer,
     Apply,
     CloseRoot,
     Conclude,
@@ -58,6 +59,7 @@ from nightwarden.nodes.io import Loss, absent_cause
 from nightwarden.runtime.accounting import Account, current
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.context import StepContext
+from nightwarden.runtime.controlling import CallControls, Switchboard
 from nightwarden.runtime.deciding import Deciding
 from nightwarden.runtime.executors import Executor
 from nightwarden.runtime.failing import StepTimeout
@@ -129,6 +131,7 @@ class Driver:
         self._performing = False
         self._grace: asyncio.TimerHandle | None = None
         self._done: asyncio.Future[Ended] | None = None
+        self._board = Switchboard(plan, self.tell)
         self._orders: dict[type, Callable[[Any], None]] = {
             Invoke: self._invoke,
             Pause: lambda e: self._streams[e.call].pause(),
@@ -147,6 +150,7 @@ class Driver:
             Widen: recorder.widened,
             Finish: recorder.finished,
             Warn: recorder.noted,
+            Answer: self._board.answered,
         }
 
     def bindings(self) -> Sequence[Binding]:
@@ -519,6 +523,7 @@ class Driver:
             node_id=node.id,
             lineage=invoke.lineage,
             attempt=invoke.attempt,
+            controls=CallControls(self._board, invoke.call, node),
             item=lambda: self.recorder.item_text(
                 invoke, self.machine.label(invoke.call), self.machine.totals(invoke.call)
             ),

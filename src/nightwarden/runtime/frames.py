@@ -86,6 +86,11 @@ class ThreadFrames:
         if self._error is not None and not isinstance(self._error, GeneratorExit):
             raise self._error
 
+    def leave(self) -> None:
+        """Close the generator at its next frame, without waiting for that."""
+        self.closed = True
+        self._room.release()
+
     def _pull(self) -> None:
         error: BaseException | None = None
         try:

@@ -114,13 +114,15 @@ class Builder:
         label: str | None = None,
         timeout: float | None = None,
         concurrency: int | None = None,
+        controls: Sequence[Handle | str] = (),
         properties: Mapping[str, object] | None = None,
         **slots: object,
     ) -> Handle:
         """Add a node: a decorated function or class, or the name of a node type.
 
         `slots` are wired with handles, or given values; `properties` serves slots whose names
-        collide with a parameter here. Without an `id`, the function's name is taken.
+        collide with a parameter here. `controls` are the nodes it may send control events to.
+        Without an `id`, the function's name is taken.
         """
         line = sys._getframe(1).f_lineno
         type_name = self._type_name(node, line)
@@ -129,6 +131,7 @@ class Builder:
             type=type_name,
             label=label,
             run=self._options(id or type_name, timeout, concurrency, line),
+            controls=tuple(c if isinstance(c, str) else c.reference.source for c in controls),
             line=line,
         )
         for slot, value in {**slots, **(properties or {})}.items():

@@ -27,7 +27,7 @@ from nightwarden.spec.findings import Findings, suggestion
 from nightwarden.spec.generics import specialise
 from nightwarden.spec.names import mark_of
 from nightwarden.spec.nodefile import CODE_ONLY, NODE_KEYS, code_only
-from nightwarden.spec.scopes import analyse
+from nightwarden.spec.scopes import analyse, controllers
 from nightwarden.spec.sugar import desugar
 from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import (
@@ -83,7 +83,8 @@ def _settled(
         if node_type is not None:
             node_check = _NodeCheck(node, node_type, incoming[node.id], findings)
             node = replace(node, properties=node_check.properties())  # noqa: PLW2901
-            node_check.missing(excused)
+            if not controllers(workflow, node.id):  # whose events may set what it needs
+                node_check.missing(excused)
             node_check.label()
         nodes.append(node)
     workflow = replace(workflow, nodes=tuple(nodes))

@@ -124,3 +124,30 @@ def bad_feedback(
         if deeper
         else f"wire it to something below {node.id}.value",
     )
+
+
+def unequal_controllers(
+    node: NodeSpec, one: str, first: Scope, other: str, second: Scope, workflow: Workflow
+) -> Problem:
+    """Controllers that do not run equally often."""
+    return Problem(
+        file=workflow.file,
+        line=node.line,
+        node=node.id,
+        rule="unequal-controllers",
+        message=f"{one} controls it under {under(first)}, {other} under {under(second)}",
+        remedy="all controllers of a node must lie under the same fan-out",
+    )
+
+
+def controlled_too_deep(node: NodeSpec, data: Scope, above: Scope, workflow: Workflow) -> Problem:
+    """A controlled node whose data come once an item its controllers know nothing of."""
+    return Problem(
+        file=workflow.file,
+        line=node.line,
+        node=node.id,
+        rule="controlled-scope",
+        message=f"its inputs lie under {under(data)}, its controllers under {under(above)}: "
+        "nothing says which item a control event is for",
+        remedy="control it from below the same fan-out, or collect its inputs first with []",
+    )

@@ -25,7 +25,13 @@ from nightwarden.lineage import Scope
 from nightwarden.spec import scope_problems as wrong
 from nightwarden.spec.catalog import SlotKind
 from nightwarden.spec.loops import loop_problems
-from nightwarden.spec.where import edge_scope, is_feedback, slot_streams
+from nightwarden.spec.where import (
+    control_root,
+    controllers,
+    edge_scope,
+    is_feedback,
+    slot_streams,
+)
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
 
 
@@ -53,14 +59,37 @@ def analyse(workflow: Workflow) -> Analysis:
     placed = []
     for node_id in order:
         edges = incoming[node_id]
-        if node_id not in workflow.types or any(
-            e.source != INPUTS and e.source not in scopes for e in edges
-        ):
+        control = controllers(workflow, node_id)
+        sources = [e.source for e in edges if e.source != INPUTS] + control
+        if node_id not in workflow.types or any(s not in scopes for s in sources):
             continue
-        scopes[node_id] = _place(specs[node_id], edges, workflow, scopes, problems)
+        scope = _place(specs[node_id], edges, workflow, scopes, problems)
+        if control:
+            scope = _controlled(specs[node_id], scope, control, workflow, scopes, problems)
+        scopes[node_id] = scope
         placed.append(node_id)
     problems += loop_problems(workflow, scopes)
     return Analysis(scopes, tuple(placed), tuple(problems))
+
+
+def _controlled(
+    node: NodeSpec,
+    data: Scope,
+    control: Sequence[str],
+    workflow: Workflow,
+    scopes: Mapping[str, Scope],
+    problems: list[Problem],
+) -> Scope:
+    """A controlled node runs once a control event; its data inputs are broadcast to them."""
+    above = scopes[control[0]]
+    for other in control[1:]:
+        if scopes[other] != above:
+            problems.append(
+                wrong.unequal_controllers(node, control[0], above, other, scopes[other], workflow)
+            )
+    if above[: len(data)] != data:
+        problems.append(wrong.controlled_too_deep(node, data, above, workflow))
+    return (*above, control_root(node.id))
 
 
 def _place(
@@ -151,4 +180,12 @@ def _cycles(left: set[str], after: Mapping[str, Sequence[str]]) -> list[list[str
     return cycles
 
 
-__all__ = ["Analysis", "analyse", "edge_scope", "is_feedback", "slot_streams"]
+__all__ = [
+    "Analysis",
+    "analyse",
+    "control_root",
+    "controllers",
+    "edge_scope",
+    "is_feedback",
+    "slot_streams",
+]

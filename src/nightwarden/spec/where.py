@@ -19,6 +19,17 @@ def slot_streams(node_type: NodeType, slot: str) -> bool:
     return found is not None and found.stream
 
 
+def control_root(node_id: str) -> str:
+    """The name of the root a controlled node makes of its control events."""
+    return f"{node_id}()"
+
+
+def controllers(workflow: Workflow, node_id: str) -> list[str]:
+    """The nodes that control this one, each once, in edge order."""
+    found = [e.source for e in workflow.edges if e.kind == "control" and e.target == node_id]
+    return list(dict.fromkeys(found))
+
+
 def edge_scope(edge: EdgeSpec, workflow: Workflow, scopes: Mapping[str, Scope]) -> Scope:
     """The scope of what an edge carries."""
     if edge.source == INPUTS:

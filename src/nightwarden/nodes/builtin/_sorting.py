@@ -71,7 +71,7 @@ def sort(items: Collect[T], *, key: str | None = None, descending: bool = False)
     step (code `no-order`), and two of the items are named.
     """
     numbers = items.indices
-    keys = [item if key is None else field_of(item, key) for item in items]
+    keys: list[Any] = [item if key is None else field_of(item, key) for item in items]
     for position, value in enumerate(keys):
         if _is_nan(value):  # it compares with everything, and would scramble the rest
             raise NodeError(
@@ -104,7 +104,7 @@ def identity(value: object, item: object) -> Hashable:
         hash(value)
     except TypeError:
         return _content(value, item)
-    return value  # type: ignore[return-value]
+    return value
 
 
 def _is_nan(value: object) -> bool:

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field
+from annotated_types import Ge, Gt
 
 from nightwarden.nodes.define import define, node, register
 from nightwarden.nodes.io import Stream
@@ -25,15 +25,15 @@ from nightwarden.nodes.io import Stream
 T = TypeVar("T")
 S = TypeVar("S", bound=Callable[..., Any])
 
-AtLeastOne = Annotated[int, Field(ge=1)]
+AtLeastOne = Annotated[int, Ge(1)]
 
 
 def settled(name: str, *, inline: bool = False) -> Callable[[S], S]:
     """Decorate a node whose items follow from its input alone: the engine can make them again."""
 
     def decorate(code: S) -> S:
-        promises = {"retry_safe": True, "pure": True, "inline": inline}
-        return register(code, define(code, name=name, engine_owned=True, **promises))
+        made = define(code, name=name, engine_owned=True, retry_safe=True, pure=True, inline=inline)
+        return register(code, made)
 
     return decorate
 
@@ -55,7 +55,7 @@ async def batch(items: Stream[T], *, size: AtLeastOne) -> AsyncIterator[list[T]]
 
 
 @settled("flow.Limit")
-async def limit(items: Stream[T], *, count: Annotated[int, Field(ge=0)]) -> AsyncIterator[T]:
+async def limit_(items: Stream[T], *, count: Annotated[int, Ge(0)]) -> AsyncIterator[T]:
     """Let the first `count` items pass, in order, then stop reading.
 
     What is produced beyond counts as left, and a fan-out from which nobody else reads is closed at
@@ -75,7 +75,7 @@ async def limit(items: Stream[T], *, count: Annotated[int, Field(ge=0)]) -> Asyn
 async def window(
     items: Stream[T],
     *,
-    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)],
+    seconds: Annotated[float, Gt(0)],
     max_items: AtLeastOne | None = None,
 ) -> AsyncIterator[list[T]]:
     """Gather a stream into lists by time: one list for each `seconds`, with what came meanwhile.

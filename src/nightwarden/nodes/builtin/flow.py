@@ -16,10 +16,13 @@ from annotated_types import Ge
 
 from nightwarden.errors import RecoverableError
 from nightwarden.nodes.builtin._sorting import dedupe, sort
-from nightwarden.nodes.builtin._streams import batch, limit, window
+from nightwarden.nodes.builtin._streams import batch, limit_, window
 from nightwarden.nodes.define import define, node, register
 from nightwarden.nodes.io import ABSENT, ONCE, Absent, Collect, Many, Stream, outputs
 from nightwarden.spec.catalog import Role
+
+__all__ = ["batch", "dedupe", "limit_", "sort", "window"]
+# The family as the registry finds it: what is defined here, and what is defined beside it.
 
 T = TypeVar("T")
 L = TypeVar("L")

@@ -1,0 +1,93 @@
+"""Control events on their way from a step to the kernel, and answers on their way back.
+
+Read next: `driver.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from nightwarden.errors import NodeError
+from nightwarden.kernel.effects import Answer
+from nightwarden.kernel.plan import NodePlan, Plan
+from nightwarden.kernel.stimuli import ControlEnded, ControlSent, Stimulus
+from nightwarden.nodes.io import ABSENT
+from nightwarden.spec.catalog import NodeType
+
+
+class Switchboard:
+    """All awaited control events of a run, by number."""
+
+    def __init__(self, plan: Plan, tell: Callable[[Stimulus], None]) -> None:
+        self.plan = plan
+        self.tell = tell
+        self._events = 0
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+
+    def send(self, call: int, target: NodePlan, overrides: Mapping[str, object]) -> None:
+        """An event nobody waits for."""
+        self._events += 1
+        self.tell(ControlSent(call, target.index, self._events, overrides))
+
+    async def ask(
+        self, call: int, target: NodePlan, overrides: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """An event and its answer. Raises `NodeError` where there is none."""
+        self._events += 1
+        event = self._events
+        waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[event] = waiter
+        self.tell(ControlSent(call, target.index, event, overrides, awaits=True))
+        try:
+            answer = await waiter
+        finally:
+            self._waiting.pop(event, None)
+        if answer.outputs is None:
+            raise NodeError(f"no answer from {target.id}: {answer.error}", code="no-answer")
+        return {name: answer.outputs.get(name, ABSENT) for name in target.type.outputs}
+
+    def answered(self, answer: Answer) -> None:
+        """The kernel has an answer."""
+        waiter = self._waiting.get(answer.event)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(answer)
+
+
+class CallControls:
+    """What one call may control; implements `context.Controls`."""
+
+    def __init__(self, board: Switchboard, call: int, node: NodePlan) -> None:
+        self._board = board
+        self._call = call
+        self._node = node
+
+    def targets(self) -> Mapping[str, NodeType]:
+        """The nodes it controls, by id."""
+        return {n.id: n.type for n in self._board.plan.nodes if self._may(n)}
+
+    def send(self, target: str, overrides: Mapping[str, object]) -> None:
+        """Send an event."""
+        self._board.send(self._call, self._find(target), overrides)
+
+    async def ask(self, target: str, overrides: Mapping[str, object]) -> Mapping[str, object]:
+        """Send an event and wait for its answer."""
+        return await self._board.ask(self._call, self._find(target), overrides)
+
+    def end(self, target: str) -> None:
+        """No further event will come."""
+        self._board.tell(ControlEnded(self._call, self._find(target).index))
+
+    def _may(self, target: NodePlan) -> bool:
+        return target.control_root >= 0 and target.control_root in self._node.controls
+
+    def _find(self, target: str) -> NodePlan:
+        for node in self._board.plan.nodes:
+            if node.id == target and self._may(node):
+                return node
+        known = ", ".join(self.targets()) or "none"
+        raise NodeError(
+            f"{self._node.id} does not control {target!r}; it controls {known} "
+            "(`controls:` in the workflow)",
+            code="no-control",
+        )
