@@ -54,6 +54,7 @@ from nightwarden.kernel.stimuli import (
     Stimulus,
     Succeeded,
     Suspended,
+    Unbegun,
 )
 from nightwarden.kernel.stopping import end_if_over, halt, place_freed, stop
 from nightwarden.verdict import OutcomeKind
@@ -85,6 +86,7 @@ class Machine:
             Suspended: self._suspended,  # type: ignore[dict-item]
             ControlSent: lambda s: control.sent(state, s),  # type: ignore[arg-type]
             ControlEnded: lambda s: control.ended(state, s),  # type: ignore[arg-type]
+            Unbegun: self._unbegun,  # type: ignore[dict-item]
             Halted: self._halted,  # type: ignore[dict-item]
             RunCancelled: self._cancelled,  # type: ignore[dict-item]
         }
@@ -301,6 +303,21 @@ class Machine:
             state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
         if state.status is None:
             self._stopped_by_failure(call)
+
+    def _unbegun(self, stimulus: Unbegun) -> None:
+        state = self._state
+        call = state.calls.pop(stimulus.call, None)
+        if call is None:
+            return
+        self._gone(call)
+        if call.attempt == 1:
+            call.node.started -= 1
+            return
+        call.node.retries_run -= 1
+        call.node.failed += 1
+        if call.escalation:
+            kind = OutcomeKind.RETRY_NEVER_RAN
+            state.out.append(Conclude(escalation=call.escalation, kind=kind))
 
     def _stopped_by_failure(self, call: Call) -> None:
         """A reader was cancelled because something failed reached it: it fails with that cause."""

@@ -113,6 +113,12 @@ class Halted(msgspec.Struct, frozen=True, gc=False):
     call: int
 
 
+class Unbegun(msgspec.Struct, frozen=True, gc=False):
+    """A call that was ordered had not begun when the run stopped, and will not."""
+
+    call: int
+
+
 class RunCancelled(msgspec.Struct, frozen=True, gc=False):
     """Whoever owns the run cancelled it."""
 
@@ -131,5 +137,6 @@ Stimulus = (
     | ControlSent
     | ControlEnded
     | Halted
+    | Unbegun
     | RunCancelled
 )

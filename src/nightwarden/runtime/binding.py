@@ -20,7 +20,7 @@ from nightwarden.kernel.plan import CONTROL, NodePlan, OutPlan, Plan, SlotPlan
 from nightwarden.kernel.state import Gathered
 from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
-from nightwarden.runtime.copying import NotCopiable, private
+from nightwarden.runtime.copying import SHARED, NotCopiable, private
 from nightwarden.spec.assign import assignable
 from nightwarden.spec.catalog import SlotKind
 from nightwarden.spec.checker import Checker
@@ -54,6 +54,7 @@ class Binding:
         wired = {slot.name for slot in node.slots}
         given = {k: v for k, v in node.spec.properties.items() if k not in wired}
         self._fixed = {k: v for k, v in given.items() if not _mentions_secret(v)}
+        self._own = {k: v for k, v in self._fixed.items() if _changeable(node, v)}
         self._secret = {k: v for k, v in given.items() if _mentions_secret(v)}
         self._fallbacks = {k: v for k, v in node.spec.properties.items() if k in wired}
         copies = _copied_slots(plan, node)
@@ -61,7 +62,7 @@ class Binding:
             _Slot(slot, copies[slot.name], _arrival_check(plan, node, slot)) for slot in node.slots
         )
         self._names = tuple(slot.name for slot in node.slots)
-        self._direct = not self._secret and all(s.direct for s in self._slots)
+        self._direct = not self._secret and not self._own and all(s.direct for s in self._slots)
         self.single = (
             len(self._names) == 1 and self._direct and not self._fixed and self._names[0]
         ) or ""
@@ -86,6 +87,8 @@ class Binding:
         if self._direct:
             return Arguments({**self._fixed, **dict(zip(self._names, inputs, strict=True))})
         found = Arguments(dict(self._fixed))
+        for name, value in self._own.items():
+            found.values[name] = _copy(value, found)
         for name, value in self._secret.items():
             found.values[name] = _resolved(value, secret)
         for slot, value in zip(self._slots, inputs, strict=True):
@@ -110,7 +113,7 @@ class Binding:
             return
         if value is USE_DEFAULT:
             if name in self._fallbacks:
-                found.values[name] = self._fallbacks[name]
+                found.values[name] = _copy(self._fallbacks[name], found)
             return
         if type(value) is Absent:
             found.values[name] = ABSENT
@@ -261,6 +264,11 @@ class _Slot:
         plain = self.plan.kind is SlotKind.PLAIN and self.plan.name != CONTROL
         special = self.plan.has_default or self.plan.accepts_absent
         return plain and not special and not self.copy and self.check is None
+
+
+def _changeable(node: NodePlan, value: object) -> bool:
+    """Whether a step could change this property for its next item."""
+    return not node.type.pure and type(value) not in SHARED
 
 
 def _copied_slots(plan: Plan, node: NodePlan) -> Mapping[str, bool]:

@@ -52,6 +52,7 @@ from nightwarden.kernel.stimuli import (
     RunStarted,
     Stimulus,
     Succeeded,
+    Unbegun,
 )
 from nightwarden.kernel.stimuli import Suspended as StepSuspended
 from nightwarden.nodes.define import Mode, Node, NodeDef
@@ -70,6 +71,9 @@ from nightwarden.runtime.streaming import StreamCall
 
 GRACE_S: Final = 2.0
 """How long a cancelled step may take to end before it is left behind."""
+
+TEARDOWN_S: Final = 30.0
+"""How long tearing a node down may take."""
 
 FAIR_SHARE: Final = 64
 """How many invocations a worker runs before others get a turn."""
@@ -164,10 +168,10 @@ class Driver:
         loop = asyncio.get_running_loop()
         self._done = loop.create_future()
         try:
-            await self._set_up()
-            for pool in self._pools:
-                pool.direct = self._direct(pool.binding)
-            self.tell(RunStarted(inputs))
+            if await self._is_set_up():
+                for pool in self._pools:
+                    pool.direct = self._direct(pool.binding)
+                self.tell(RunStarted(inputs))
             ended = await self._wait()
         finally:
             await self._close()
@@ -286,27 +290,35 @@ class Driver:
     def _halt(self, effect: Halt) -> None:
         loop = asyncio.get_running_loop()
         stream = self._streams.get(effect.call)
-        if stream is not None:
+        if stream is not None and not stream.begun:
+            self._never_begin(stream)
+        elif stream is not None:
             stream.halt(gently=effect.gently)
             if not effect.gently:
                 loop.call_later(GRACE_S, self._leave_stream, stream)
-            return
-        for pool in self._pools:
-            if pool.drop(effect.call):
-                self._effects_later(Halted(effect.call))
-                return
-            worker = pool.find(effect.call)
-            if worker is not None and worker.task is not None:
-                worker.halting = True
-                worker.task.cancel()
-                loop.call_later(GRACE_S, self._leave_worker, pool, worker, effect.call)
-                return
+        else:
+            for pool in self._pools:
+                worker = pool.find(effect.call)
+                if worker is not None and worker.task is not None:
+                    worker.halting = True
+                    worker.task.cancel()
+                    loop.call_later(GRACE_S, self._leave_worker, pool, worker, effect.call)
+                    return
 
-    def _effects_later(self, stimulus: Stimulus) -> None:
-        asyncio.get_running_loop().call_soon(self.tell, stimulus)
+    def _never_begin(self, stream: StreamCall) -> None:
+        del self._streams[stream.invoke.call]
+        stream.abandoned = True
+        if stream.task is not None:
+            stream.task.cancel()
+        self.tell(Unbegun(stream.invoke.call))
 
     def _stop(self, effect: Stop) -> None:
         self.recorder.stopping(effect)
+        for pool in self._pools:
+            for call in pool.drop_all():
+                self.tell(Unbegun(call))
+        for stream in [s for s in self._streams.values() if not s.begun]:
+            self._never_begin(stream)
         if self.deciding is not None:
             self.deciding.abort()
         for timer in self._timers.values():
@@ -343,7 +355,8 @@ class Driver:
             if queue and not pool.waking:
                 pool.wake()
             worker.call = invoke.call
-            account = Account()
+            worker.invoke = invoke
+            worker.account = account = Account()
             current.set(account)
             began = recorder.begun(invoke) if bus.active else None
             arguments: Arguments | None = None
@@ -354,7 +367,7 @@ class Driver:
                     value = await code(**{single: invoke.inputs[0]})
                 else:
                     arguments = binding.arguments(invoke.inputs, self.services.secret)
-                    value = await self._call(invoke, account, binding, arguments)
+                    value = await self._call(pool, worker, invoke, arguments)
                 outputs = binding.results(value)
             except BaseException as error:  # whatever a step raises is its failure
                 outputs = None
@@ -365,8 +378,8 @@ class Driver:
                 self._plain_failed(worker, invoke, failure, account, arguments)
                 continue
             worker.call = 0
-            if worker.halting:
-                worker.halting = False
+            if worker.halting or worker.timed_out:
+                worker.halting = worker.timed_out = False
                 _uncancel()
             if began is not None or account.cost_micro_usd:
                 recorder.succeeded(invoke, outputs, account, began)
@@ -384,43 +397,76 @@ class Driver:
         binding = self._bindings[invoke.node]
         if arguments is None and not isinstance(error, NodeError):
             arguments = binding.shown(invoke.inputs)
-        self._ended_badly(invoke, error, account, arguments, halting=worker.halting)
-        if worker.halting:
-            worker.halting = False
+        timed_out, worker.timed_out = worker.timed_out, False
+        halting, worker.halting = worker.halting, False
+        self._ended_badly(invoke, error, account, arguments, halting=halting)
+        if halting or timed_out:
             _uncancel()
 
     async def _call(
-        self, invoke: Invoke, account: Account, binding: Binding, arguments: Arguments
+        self, pool: Pool, worker: Worker, invoke: Invoke, arguments: Arguments
     ) -> object:
+        binding = pool.binding
         mode = binding.definition.mode
         code = self._codes[invoke.node]
         if binding.definition.context_name is not None:
-            arguments.values[binding.definition.context_name] = self._context(invoke, account)
+            assert worker.account is not None
+            context = self._context(invoke, worker.account)
+            arguments.values[binding.definition.context_name] = context
         if arguments.absent_cause:
             absent_cause.set(arguments.absent_cause)
         timeout_s = binding.node.spec.run.timeout_s or binding.node.type.timeout_s
-        if timeout_s is None:
+        timer: asyncio.TimerHandle | None = None
+        if timeout_s is not None:
+            worker.arguments = arguments
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(timeout_s, self._time_out, pool, worker, invoke.call)
+        try:
             if mode is Mode.COROUTINE:
                 return await code(**arguments.values)
             if mode is Mode.INLINE:
                 return code(**arguments.values)
-        try:
-            async with asyncio.timeout(timeout_s) as clock:
-                if mode is Mode.COROUTINE:
-                    return await code(**arguments.values)
-                if mode is Mode.INLINE:
-                    return code(**arguments.values)
-                return await self.executor.run(lambda: code(**arguments.values))
-        except TimeoutError as error:
-            if clock.expired():
+            return await self.executor.run(lambda: code(**arguments.values))
+        except asyncio.CancelledError as error:
+            if worker.timed_out and not worker.halting:
                 raise StepTimeout(f"timeout after {timeout_s:g} s") from error
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _time_out(self, pool: Pool, worker: Worker, call: int) -> None:
+        """A step has used up its time: cancel it, and leave it behind if it does not heed that."""
+        if worker.call != call or worker.task is None or worker.halting:
+            return
+        worker.timed_out = True
+        worker.task.cancel()
+        loop = asyncio.get_running_loop()
+        loop.call_later(GRACE_S, self._leave_timed_out, pool, worker, call)
+
+    def _leave_timed_out(self, pool: Pool, worker: Worker, call: int) -> None:
+        if worker.call != call or not worker.timed_out or worker not in pool.workers:
+            return
+        invoke = worker.invoke
+        assert invoke is not None
+        assert worker.account is not None
+        pool.abandon(worker)
+        timeout_s = pool.binding.node.spec.run.timeout_s or pool.binding.node.type.timeout_s
+        self._ended_badly(
+            invoke,
+            StepTimeout(f"timeout after {timeout_s:g} s, and it does not heed its cancellation"),
+            worker.account,
+            worker.arguments,
+            halting=worker.halting,
+            left_behind=True,
+        )
 
     # -- streaming calls --
 
     async def _run_stream(self, call: StreamCall) -> None:
         invoke, binding = call.invoke, call.binding
-        account = Account()
+        call.begun = True
+        call.account = account = Account()
         current.set(account)
         began = self.recorder.begun(invoke)
         arguments: Arguments | None = None
@@ -473,6 +519,7 @@ class Driver:
         arguments: Arguments | None,
         *,
         halting: bool,
+        left_behind: bool = False,
     ) -> None:
         if halting:
             self.recorder.halted(invoke, account)
@@ -486,7 +533,7 @@ class Driver:
             return
         node = self.plan.nodes[invoke.node]
         binding = self._bindings[invoke.node]
-        threaded = binding.definition.mode is Mode.THREAD
+        threaded = binding.definition.mode in (Mode.THREAD, Mode.THREAD_GENERATOR)
         self.tell(
             self.recorder.failed(
                 invoke,
@@ -497,7 +544,7 @@ class Driver:
                 path=self.machine.label(invoke.call),
                 totals=self.machine.totals(invoke.call),
                 now=time.time(),
-                unknown=threaded and isinstance(error, StepTimeout),
+                unknown=left_behind or (threaded and isinstance(error, StepTimeout)),
                 idempotent=_has_key(node, arguments),
             )
         )
@@ -506,6 +553,21 @@ class Driver:
         if worker.call == call and worker.halting and worker in pool.workers:
             pool.abandon(worker)
             self.tell(Halted(call))
+
+    def stream_timed_out(self, call: StreamCall) -> None:
+        """A streaming step has used up its time and been cancelled."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(GRACE_S, self._leave_timed_out_stream, call)
+
+    def _leave_timed_out_stream(self, call: StreamCall) -> None:
+        if self._streams.get(call.invoke.call) is not call or call.halting:
+            return
+        call.abandoned = True
+        del self._streams[call.invoke.call]
+        error = StepTimeout("timeout, and it does not heed its cancellation")
+        self._ended_badly(
+            call.invoke, error, call.account, call.arguments, halting=False, left_behind=True
+        )
 
     def _leave_stream(self, call: StreamCall) -> None:
         if self._streams.get(call.invoke.call) is call:
@@ -539,6 +601,26 @@ class Driver:
             return code, binding.single
         return code, ""
 
+    async def _is_set_up(self) -> bool:
+        """Set class nodes up; False when the run was cancelled meanwhile."""
+        if not any(b.definition.is_class for b in self._bindings):
+            return True
+        assert self._done is not None
+        setting_up = asyncio.get_running_loop().create_task(self._set_up())
+        try:
+            await asyncio.wait((setting_up, self._done), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        finally:
+            if not setting_up.done():
+                setting_up.cancel()
+                await asyncio.wait((setting_up,), timeout=GRACE_S)
+        if self._done.done():
+            return False
+        setting_up.result()
+        return True
+
     async def _set_up(self) -> None:
         for binding in self._bindings:
             if binding.definition.is_class:
@@ -547,7 +629,11 @@ class Driver:
                     instance = binding.definition.target()
                     invoke = Invoke(0, node.index, (), 1, ())
                     await instance.setup(self._context(invoke, Account()))
-                except Exception as error:
+                except asyncio.CancelledError:
+                    if self._done is not None and self._done.done():
+                        raise  # the run was cancelled
+                    raise NodeError(f"{node.id} could not be set up: it cancelled itself") from None
+                except BaseException as error:  # a step may raise anything
                     line = self.describe(error)
                     raise NodeError(f"{node.id} could not be set up: {line}") from error
                 self._instances[node.index] = instance
@@ -569,7 +655,7 @@ class Driver:
             await self.deciding.aclose()
         for index, instance in self._instances.items():
             try:
-                await instance.teardown()
+                await asyncio.wait_for(_guarded(instance.teardown), TEARDOWN_S)
             except Exception as error:
                 # A tear-down that fails must not hide what the run came to.
                 self.warn(Invoke(0, index, (), 1, ()), f"tear-down failed: {self.describe(error)}")
@@ -577,6 +663,16 @@ class Driver:
 
     def _explain(self, causes: object) -> str:
         return self.recorder.explain(self.machine.explain(causes or NO_CAUSES))  # type: ignore[arg-type]
+
+
+async def _guarded(call: Callable[[], Any]) -> None:
+    """Run an author's code; whatever it raises comes out as an ordinary exception."""
+    try:
+        await call()
+    except Exception:
+        raise
+    except BaseException as error:
+        raise NodeError(f"{type(error).__name__}: {error}") from error
 
 
 def _uncancel() -> None:

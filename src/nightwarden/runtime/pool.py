@@ -15,18 +15,32 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from nightwarden.kernel.effects import Invoke
-from nightwarden.runtime.binding import Binding
+from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.binding import Arguments, Binding
 
 
 class Worker:
-    """One task of a pool. `call` is what it runs now, 0 for nothing."""
+    """One task of a pool. `call` is what it runs now, 0 for nothing, on `account`."""
 
-    __slots__ = ("abandoned", "call", "halting", "task")
+    __slots__ = (
+        "abandoned",
+        "account",
+        "arguments",
+        "call",
+        "halting",
+        "invoke",
+        "task",
+        "timed_out",
+    )
 
     def __init__(self) -> None:
         self.call = 0
         self.halting = False
         self.abandoned = False
+        self.timed_out = False
+        self.invoke: Invoke | None = None
+        self.account: Account | None = None
+        self.arguments: Arguments | None = None
         self.task: asyncio.Task[None] | None = None
 
 
@@ -53,13 +67,11 @@ class Pool:
         """The worker that runs a call, if any."""
         return next((w for w in self.workers if w.call == call), None)
 
-    def drop(self, call: int) -> bool:
-        """Take a call back that no worker has begun."""
-        for invoke in self.queue:
-            if invoke.call == call:
-                self.queue.remove(invoke)
-                return True
-        return False
+    def drop_all(self) -> list[int]:
+        """Take back every call that no worker has begun."""
+        calls = [invoke.call for invoke in self.queue]
+        self.queue.clear()
+        return calls
 
     def abandon(self, worker: Worker) -> None:
         """Leave a worker behind that does not come back."""

@@ -18,6 +18,7 @@ from nightwarden.kernel.effects import Invoke
 from nightwarden.kernel.stimuli import Emitted, Halted, Requested, Stimulus, Succeeded
 from nightwarden.nodes.define import Mode
 from nightwarden.runtime import frames
+from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.streams import StepStream
@@ -38,10 +39,14 @@ class StreamCall:
         self.halting = False
         self.gentle = False
         self.abandoned = False
+        self.begun = False
+        self.timed_out = False
+        self.account = Account()
+        self.arguments: Arguments | None = None
         self.streams: dict[str, StepStream] = {}
         self._resume: asyncio.Future[None] | None = None
         self._paused = False
-        self._clock: asyncio.Timeout | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._left: float | None = None
 
     # -- what the kernel orders --
@@ -67,19 +72,23 @@ class StreamCall:
 
     async def run(self, arguments: Arguments, code: Any, timeout_s: float | None) -> Stimulus:
         """What the call came to. Raises what the step raises."""
+        self.arguments = arguments
         self._open_streams(arguments)
         self._left = timeout_s
+        self._start_clock()
         try:
-            async with asyncio.timeout(timeout_s) as self._clock:
-                if self.binding.fans_list_out:
-                    return await self._emit_list(arguments.values["items"])
-                if self.binding.node.type.fans_out:
-                    return await self._emit(arguments, code)
-                return await self._read(arguments, code)
-        except TimeoutError as error:
-            if self._clock is not None and self._clock.expired():
+            if self.binding.fans_list_out:
+                return await self._emit_list(arguments.values["items"])
+            if self.binding.node.type.fans_out:
+                return await self._emit(arguments, code)
+            return await self._read(arguments, code)
+        except asyncio.CancelledError as error:
+            if self.timed_out and not self.halting:
+                _uncancel_self()
                 raise StepTimeout(f"timeout after {timeout_s:g} s") from error
             raise
+        finally:
+            self._stop_clock()
 
     def _open_streams(self, arguments: Arguments) -> None:
         call = self.invoke.call
@@ -147,7 +156,8 @@ class StreamCall:
 
     async def _close(self, source: Any) -> None:
         """Close the generator; a gentle close that raises is a warning, not a failure."""
-        if self.halting and not self.gentle and not isinstance(source, AsyncGenerator):
+        at_once = self.timed_out or (self.halting and not self.gentle)
+        if at_once and not isinstance(source, AsyncGenerator):
             return  # its thread is left behind
         try:
             await source.aclose()
@@ -170,12 +180,25 @@ class StreamCall:
     # -- the step's own time --
 
     def _stop_clock(self) -> None:
-        if self._clock is not None and self._left is not None:
-            when = self._clock.when()
-            assert when is not None
-            self._left = when - asyncio.get_running_loop().time()
-            self._clock.reschedule(None)
+        if self._timer is not None and self._left is not None:
+            self._left = max(0.0, self._timer.when() - asyncio.get_running_loop().time())
+            self._timer.cancel()
+            self._timer = None
 
     def _start_clock(self) -> None:
-        if self._clock is not None and self._left is not None and not self._clock.expired():
-            self._clock.reschedule(asyncio.get_running_loop().time() + max(self._left, 0.0))
+        if self._left is not None and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._left, self._time_out)
+
+    def _time_out(self) -> None:
+        self._timer = None
+        if self.task is not None and not self.halting:
+            self.timed_out = True
+            self.task.cancel()
+            self.driver.stream_timed_out(self)
+
+
+def _uncancel_self() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
