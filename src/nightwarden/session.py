@@ -476,7 +476,8 @@ def run_on_own_loop(
 def _end_loop(
     loop: asyncio.AbstractEventLoop, left_behind: frozenset[asyncio.Task[object]]
 ) -> None:
-    rest = [task for task in asyncio.all_tasks(loop) if task not in left_behind]
+    # What was cancelled before the run ended and still goes on has had its time.
+    rest = [t for t in asyncio.all_tasks(loop) if t not in left_behind and not t.cancelling()]
     for task in rest:
         task.cancel()
     if rest:
@@ -640,7 +641,8 @@ def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
         return ended.reason or ("a step failed" if failure is None else _failure_text(failure))
     first = stopped[0]
     assert first.decision is not None
-    if first.decision.decided_by in (DecidedBy.BOUNDS, DecidedBy.KERNEL):
+    bounded = first.decision.decided_by in (DecidedBy.BOUNDS, DecidedBy.KERNEL)
+    if bounded and not ended.reason.startswith("stopped: "):
         return f"stopped: {ended.reason}; {summary(first.escalation)}"
     return ended.reason or summary(first.escalation)
 

@@ -44,9 +44,11 @@ from nightwarden.kernel.stimuli import (
     Failed,
     Halted,
     Requested,
+    RunCancelled,
     RunStarted,
     Stimulus,
     Succeeded,
+    Suspended,
 )
 from nightwarden.lineage import Lineage
 from nightwarden.spec.catalog import SlotKind
@@ -74,11 +76,18 @@ MAX_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """In which order things happen: the first or last that came, any, or by a rank of nodes."""
+    """In which order things happen: the first or last that came, any, or by a rank of nodes.
+
+    `interrupt` ends the run after `after` events: `cancel`, or `suspend` out of a step. With
+    `races`, a call that is told to stop may have come to its end before it hears of it.
+    """
 
     order: str = "first"
     seed: int = 0
     window: int = 1024
+    interrupt: str = ""
+    after: int = 0
+    races: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +134,7 @@ class _Driver:
         self.arrivals: dict[tuple[str, Lineage, str], tuple[int, ...]] = {}
         self.finished: set[int] = set()
         self.count = 0
-        self.stopping = False
+        self.stopping = self.interrupted = False
 
     def run(self) -> Run:
         self.tell(RunStarted(dict(self.case.inputs)))
@@ -135,8 +144,24 @@ class _Driver:
             ready = [c for c in self.calls.values() if not (c.waiting or c.paused)]
             events: list[_Live | Escalate | Delay] = [*ready, *self.open, *self.delays]
             assert events, f"nothing can happen any more: {self.machine.pending()}"
-            self.happen(self.pick(events))
+            event = self.pick(events)
+            if self.pace.interrupt and self.count > self.pace.after and not self.interrupted:
+                self.interrupt(event)
+            else:
+                self.happen(event)
         return self.collect()
+
+    def interrupt(self, event: _Live | Escalate | Delay) -> None:
+        """Cancel the run now, or suspend it out of the next step that is about to run."""
+        if self.pace.interrupt == "cancel":
+            self.interrupted = True
+            self.tell(RunCancelled())
+        elif isinstance(event, _Live) and not event.halt:
+            self.interrupted = True
+            del self.calls[event.number]
+            self.tell(Suspended(event.number, "wait for me"))
+        else:
+            self.happen(event)
 
     def pick(self, events: Sequence[_Live | Escalate | Delay]) -> _Live | Escalate | Delay:
         match self.pace.order:
@@ -168,7 +193,7 @@ class _Driver:
     # ── one step of a call ───────────────────────────────────────────────────────────────
 
     def step(self, call: _Live) -> None:
-        if call.halt:
+        if call.halt == "gently" or (call.halt and not self.pace.races):
             self.halted(call)
             return
         try:
@@ -180,11 +205,15 @@ class _Driver:
             return
         except Broken as broken:
             del self.calls[call.number]
+            if call.halt and not self.stopping:
+                self.cancels[call.at.node, call.at.lineage] = call.steps
             facts = {k: v for k, v in vars(broken).items() if k in Failed.__struct_fields__}
             self.tell(Failed(call=call.number, **facts))
             return
         call.answer = None
-        if isinstance(order, Emit):
+        if call.halt:
+            self.halted(call)
+        elif isinstance(order, Emit):
             call.steps += 1
             self.tell(Emitted(call.number, aligned(call.plan.outs, order.frame)))
         else:
@@ -318,6 +347,7 @@ class _Driver:
             if key in result.closings
         }
         result.choices = Choices(cuts, self.arrivals, self.cancels)
+        result.interrupted = self.interrupted
         result.pending = self.machine.pending()
         result.report = self.machine.report()
         result.causes = self.words.all_causes()

@@ -55,6 +55,7 @@ class Run:
     pending: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     widened: int = 0
+    interrupted: bool = False
     report: Report | None = None
     causes: list[Cause] = field(default_factory=list)
 

@@ -25,22 +25,7 @@ def encode(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
     except Exception:
-        return _encoder.encode({"type": event.__struct_config__.tag, **_plain_fields(event)})
-
-
-def _plain_fields(event: Event) -> dict[str, object]:
-    found = {name: getattr(event, name) for name in event.__struct_fields__}
-    return {name: plain(_tagged(value)) for name, value in found.items()}
-
-
-def _tagged(value: object) -> object:
-    """A record with its tags where it can be had; their verdicts are told apart by them."""
-    if not isinstance(value, msgspec.Struct):
-        return value
-    try:
-        return msgspec.to_builtins(value, str_keys=True, enc_hook=odd_text)
-    except Exception:
-        return value
+        return _encoder.encode(plain(event))
 
 
 def decode_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:

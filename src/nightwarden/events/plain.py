@@ -75,15 +75,19 @@ def _pairs(value: object) -> Iterable[tuple[object, object]] | None:
     if isinstance(value, Mapping):
         return value.items()
     names: Iterable[str] | None = None
+    tag: list[tuple[object, object]] = []
     if isinstance(value, msgspec.Struct):
-        names = value.__struct_fields__
+        names, config = value.__struct_fields__, value.__struct_config__
+        tag = [(config.tag_field, config.tag)] if config.tag_field else []
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
     elif isinstance(value, tuple):
         names = getattr(value, "_fields", None)
     else:
         names = getattr(type(value), "__pydantic_fields__", None)
-    return None if names is None else [(n, getattr(value, n)) for n in names if hasattr(value, n)]
+    if names is None:
+        return None
+    return [*tag, *((name, getattr(value, name)) for name in names if hasattr(value, name))]
 
 
 def _key(key: object) -> str:

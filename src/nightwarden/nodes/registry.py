@@ -91,7 +91,7 @@ class Registry:
         try:
             spec.loader.exec_module(module)
             found = [self.add(definition.target) for definition in _definitions(module)]
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a script that ends itself is no node file
             message = f"{type(error).__name__}: {error}"
             raise SpecError([_file_problem(path, message, "mend the file")]) from error
         finally:

@@ -1,0 +1,154 @@
+"""Settings: flag, environment, file, default (surfaces.md, Command line; events.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nightwarden.settings import FILE, SETTINGS, BadSettings, Settings, load_settings
+
+
+def put(folder: Path, text: str) -> Path:
+    (folder / FILE).write_text(text, encoding="utf-8")
+    return folder
+
+
+def problems(folder: Path, environ: dict[str, str] | None = None) -> tuple[str, ...]:
+    with pytest.raises(BadSettings) as caught:
+        load_settings(folder, environ=environ or {})
+    return caught.value.problems
+
+
+def test_without_file_and_environment_everything_is_the_default(tmp_path: Path) -> None:
+    assert load_settings(tmp_path, environ={}) == Settings()
+    assert Settings().store_url == ".nightwarden"
+
+
+def test_every_setting_can_be_set_in_the_file(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        """
+        store.url = "kept"
+        [supervisor]
+        mode = "scripted:answers.yaml"
+        max_decisions = 3
+        max_retries = 0
+        cost_cap_usd = 0.25
+        decision_timeout_s = 5
+        [run]
+        stop_grace_s = 1.5
+        max_retry_delay_s = 60
+        window = 16
+        trust = true
+        """,
+    )
+    assert load_settings(tmp_path, environ={}) == Settings(
+        store_url="kept",
+        supervisor_mode="scripted:answers.yaml",
+        supervisor_max_decisions=3,
+        supervisor_max_retries=0,
+        supervisor_cost_cap_usd=0.25,
+        supervisor_decision_timeout_s=5.0,
+        run_stop_grace_s=1.5,
+        run_max_retry_delay_s=60.0,
+        run_window=16,
+        run_trust=True,
+    )
+
+
+def test_every_setting_has_a_field_and_a_variable() -> None:
+    for setting in SETTINGS:
+        assert setting.field in Settings.__dataclass_fields__
+        assert setting.variable == "NIGHTWARDEN_" + setting.key.replace(".", "_").upper()
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    put(tmp_path, "[supervisor]\nmax_decisions = 3\nmax_retries = 1\n")
+    environ = {"NIGHTWARDEN_SUPERVISOR_MAX_DECISIONS": "7", "NIGHTWARDEN_RUN_TRUST": "yes"}
+    found = load_settings(tmp_path, environ=environ)
+    assert (found.supervisor_max_decisions, found.supervisor_max_retries) == (7, 1)
+    assert found.run_trust is True
+
+
+def test_an_empty_variable_sets_nothing(tmp_path: Path) -> None:
+    assert load_settings(tmp_path, environ={"NIGHTWARDEN_STORE_URL": ""}) == Settings()
+
+
+def test_zero_is_a_bound_and_not_nothing(tmp_path: Path) -> None:
+    """supervision.md §5: zero is legal and means none."""
+    put(tmp_path, "supervisor = {max_decisions = 0, cost_cap_usd = 0}")
+    found = load_settings(tmp_path, environ={})
+    assert (found.supervisor_max_decisions, found.supervisor_cost_cap_usd) == (0, 0.0)
+
+
+def test_an_unknown_key_is_an_error_that_names_the_nearest_one(tmp_path: Path) -> None:
+    put(tmp_path, "[supervisor]\nmax_decision = 3\n[zoo]\nlion = 1\n")
+    assert problems(tmp_path) == (
+        "nightwarden.toml: there is no setting supervisor.max_decision; "
+        "did you mean supervisor.max_decisions?",
+        "nightwarden.toml: there is no setting zoo.lion; there are "
+        + ", ".join(setting.key for setting in SETTINGS),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "run.window = 0",
+            "run.window is 0, but has to be a whole number, 1 or more",
+        ),
+        (
+            "supervisor.max_retries = -1",
+            "supervisor.max_retries is -1, but has to be a whole number, 0 or more",
+        ),
+        (
+            "supervisor.max_decisions = 2.5",
+            "supervisor.max_decisions is 2.5, but has to be a whole number, 0 or more",
+        ),
+        (
+            "run.stop_grace_s = inf",
+            "run.stop_grace_s is inf, but has to be seconds, 0 or more",
+        ),
+        ("run.trust = 3", "run.trust is 3, but has to be true or false"),
+        ("store.url = ''", "store.url is '', but has to be a folder"),
+        (
+            "supervisor.cost_cap_usd = true",
+            "supervisor.cost_cap_usd is True, but has to be dollars, 0 or more",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_kind_says_what_is_expected(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    assert problems(put(tmp_path, text)) == (f"nightwarden.toml: {said}",)
+
+
+def test_all_problems_come_at_once(tmp_path: Path) -> None:
+    put(tmp_path, "run.window = 0\nrun.speed = 1\n")
+    found = problems(tmp_path, {"NIGHTWARDEN_SUPERVISOR_MAX_RETRIES": "many"})
+    assert len(found) == 3
+    assert found[2] == (
+        "NIGHTWARDEN_SUPERVISOR_MAX_RETRIES is 'many', but has to be a whole number, 0 or more"
+    )
+
+
+@pytest.mark.parametrize("data", [b"a = \n", b"\xff\xfe", b"a = {" * 3000])
+def test_a_file_that_is_no_toml_is_one_clear_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / FILE).write_bytes(data)
+    (said,) = problems(tmp_path)
+    assert said.startswith("nightwarden.toml ")
+
+
+def test_a_directory_of_that_name_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    assert problems(tmp_path) == ("nightwarden.toml cannot be read: Is a directory",)
+
+
+def test_a_variable_that_is_no_setting_is_a_remark_and_a_secret_is_none(tmp_path: Path) -> None:
+    environ = {"NIGHTWARDEN_STOER_URL": "x", "NIGHTWARDEN_SECRET_KEY": "y", "HOME": "z"}
+    assert load_settings(tmp_path, environ=environ).remarks == (
+        "NIGHTWARDEN_STOER_URL in the environment is no setting; "
+        "did you mean NIGHTWARDEN_STORE_URL?",
+    )
