@@ -5,6 +5,7 @@ row: S4-SECRETS, S4-DOCUMENTS
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import csv
 import html
@@ -24,6 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightwarden.errors import NodeError
 from nightwarden.kernel.marks import HIDDEN, MASK_PREFIX, mask_of
 from nightwarden.kernel.redaction import SecretRegistry
 
@@ -487,3 +489,18 @@ def test_a_token_cut_by_somebody_else_leaves_no_fragment(text: str) -> None:
 def test_an_ellipsis_beside_something_else_stays() -> None:
     made = registry(T="tk-4f9a8b7c6d5e4f3a2b10192837465564738")
     assert made.mask("loading... tk-4f9 …done...") == "loading... tk-4f9 …done..."
+
+
+def test_how_a_timeout_interrupts_a_step_is_no_part_of_the_line() -> None:
+    """supervision.md §2: the most useful cause first; machinery is no cause."""
+    registry = SecretRegistry()
+    try:
+        try:
+            raise asyncio.CancelledError
+        except asyncio.CancelledError as inner:
+            raise TimeoutError from inner
+    except TimeoutError as error:
+        outer = NodeError("timeout after 2 s")
+        outer.__cause__ = error
+    assert registry.describe_error(outer) == "timeout after 2 s"
+    assert registry.describe_error(asyncio.CancelledError()) == "CancelledError"

@@ -64,7 +64,9 @@ def _parts(error: BaseException, mask: Callable[[str], str], seen: set[int]) -> 
     inner = _wrapped(error)
     if inner is not None:
         yield from _parts(inner, mask, seen)
-    if not words and not members and inner is None:
+    # How a timeout interrupts what it ends is no news; only a cancellation by itself is.
+    machinery = len(seen) > 1 and type_name(error) == "CancelledError"
+    if not words and not members and inner is None and not machinery:
         yield type_name(error)
 
 

@@ -1,0 +1,224 @@
+"""Where a step's code is found again in another process.
+
+    steps.chunk in an installed module    import steps, take chunk
+    chunk in a Python file named by hand  load that file once, take chunk
+    chunk in the script that was started  load the script once, but not as `__main__`
+
+Code itself is never sent. A function inside another function, or one that stands behind a
+decorator that hides it, cannot be found by name, and is refused with a sentence that says so.
+
+Read next: `worker.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Final, NamedTuple
+
+from nightwarden.errors import NodeError
+from nightwarden.nodes.define import GENERATORS, NodeDef
+from nightwarden.nodes.io import Step
+
+MAIN: Final = "__main__"
+ALIAS: Final = "__mp_main__"
+"""What the started script is called in a worker. `multiprocessing` calls it that as well, and
+knows it under this name in the process that was started, so that its classes are the same."""
+
+loading: int = 0
+"""In a worker: how many modules of steps are being loaded right now."""
+
+
+class Reference(NamedTuple):
+    """A piece of code by name. `file` is set where its module cannot be imported by name."""
+
+    module: str
+    name: str
+    file: str = ""
+
+
+class MainScript(NamedTuple):
+    """What the first process was started with: a module (`python -m`), or a file."""
+
+    module: str = ""
+    file: str = ""
+
+
+def refusal(definition: NodeDef) -> str:
+    """Why a step cannot run in another process whatever happens; empty if it can."""
+    if definition.is_class:
+        return "a class is set up once a run and cannot be in several processes: use a function"
+    if definition.mode in GENERATORS or definition.type.reads:
+        return "a step that streams stays where its stream is: return a list, and fan it out"
+    if definition.type.inline:
+        return "inline=True and executor='process' exclude each other: leave one out"
+    return ""
+
+
+def reference_of(definition: NodeDef) -> Reference:
+    """Where another process finds a step. Raises `NodeError` (code `not-importable`)."""
+    target, name = definition.target, definition.type.name
+    refused = refusal(definition)
+    if refused:
+        raise NodeError(f"{name} cannot run in a process of its own: {refused}", code="bad-process")
+    space = target.__globals__
+    module = str(space.get("__name__", ""))
+    if _taken(space, target.__qualname__) is not target:
+        raise NodeError(
+            f"{name} cannot be found by another process: {module}.{target.__qualname__} is not the "
+            "step itself; put it at the top of a module, under its own name",
+            code="not-importable",
+        )
+    file = str(space.get("__file__") or "")
+    if module == MAIN and not (main_script().module or main_script().file):
+        raise NodeError(
+            f"{name} cannot be found by another process: it was typed in, not read from a file; "
+            "put it into one",
+            code="not-importable",
+        )
+    by_name = module in (MAIN, ALIAS) or "." in module or _importable(module, file)
+    return Reference(module, target.__qualname__, "" if by_name else os.path.abspath(file))
+
+
+def main_script() -> MainScript:
+    """What this process was started with."""
+    main = sys.modules[MAIN]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name:
+        return MainScript(module=str(spec.name))
+    file = getattr(main, "__file__", None)
+    return MainScript(file=os.path.abspath(file)) if file and os.path.isfile(file) else MainScript()
+
+
+def _taken(space: Mapping[str, Any], qualified: str) -> object:
+    first, *rest = qualified.split(".")
+    found = space.get(first)
+    for part in rest:
+        found = getattr(found, part, None)
+    return found
+
+
+def _importable(module: str, file: str) -> bool:
+    """Whether importing the name gives the module of this file, and no other."""
+    spec = PathFinder.find_spec(module)
+    if spec is None or spec.origin is None:
+        return False
+    return bool(file) and os.path.exists(file) and os.path.samefile(spec.origin, file)
+
+
+class Modules:
+    """In a worker: loads the modules that steps, and the classes of their values, live in.
+
+    `files` are Python files that were loaded by hand, as `module name: file`.
+    """
+
+    def __init__(self, main: MainScript, files: Mapping[str, str]) -> None:
+        self._main = main
+        self._files = dict(files)
+        self._loaded: dict[str, ModuleType] = {}
+
+    def code(self, reference: Reference) -> Step:
+        """The step a reference stands for. Raises what its module raises on being imported."""
+        if reference.file:
+            module = self._from_file(reference.module, reference.file)
+        elif reference.module in (MAIN, ALIAS):
+            module = self._main_module()
+        else:
+            module = _imported(reference.module)
+        found: Any = _taken(vars(module), reference.name)
+        if found is None:
+            raise NodeError(f"{reference.module} has no {reference.name}", code="not-importable")
+        return found  # type: ignore[no-any-return]
+
+    def loads(self, data: bytes) -> Any:
+        """Unpickle a value; what its classes live in is loaded first."""
+        return _Unpickler(io.BytesIO(data), self).load()
+
+    def know(self, files: Mapping[str, str]) -> None:
+        """More Python files that were loaded by hand."""
+        self._files.update(files)
+
+    def provide(self, name: str) -> None:
+        """Have a module ready that cannot be imported by name."""
+        if name in (MAIN, ALIAS):
+            self._main_module()
+        elif name in self._files and name not in sys.modules:
+            self._from_file(name, self._files[name])
+
+    def _from_file(self, name: str, file: str) -> ModuleType:
+        if file not in self._loaded:
+            code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+            self._loaded[file] = _executed(_module(name, file, ""), code, (name,))
+        return self._loaded[file]
+
+    def _main_module(self) -> ModuleType:
+        """The script that was started, under another name, so that it does not start again."""
+        if MAIN not in self._loaded:
+            module, code = _main_code(self._main)
+            self._loaded[MAIN] = _executed(module, code, (ALIAS, MAIN))
+        return self._loaded[MAIN]
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, modules: Modules) -> None:
+        super().__init__(file)
+        self._modules = modules
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        self._modules.provide(module_name)
+        return super().find_class(module_name, global_name)
+
+
+def _imported(name: str) -> ModuleType:
+    global loading  # noqa: PLW0603  (one process, one worker)
+    loading += 1
+    try:
+        return importlib.import_module(name)
+    finally:
+        loading -= 1
+
+
+def _executed(module: ModuleType, code: CodeType, names: Sequence[str]) -> ModuleType:
+    """Run a module's code; it is known under its names meanwhile, and after if nothing else is."""
+    global loading  # noqa: PLW0603  (one process, one worker)
+    before = {name: sys.modules.get(name) for name in names}
+    sys.modules.update(dict.fromkeys(names, module))
+    loading += 1
+    try:
+        exec(code, vars(module))
+    except BaseException:
+        sys.modules.update({name: old for name, old in before.items() if old is not None})
+        for name in [name for name, old in before.items() if old is None]:
+            del sys.modules[name]
+        raise
+    finally:
+        loading -= 1
+    if MAIN not in names:
+        sys.modules.update({name: old for name, old in before.items() if old is not None})
+    return module
+
+
+def _main_code(main: MainScript) -> tuple[ModuleType, CodeType]:
+    if not main.module:
+        code = compile(Path(main.file).read_bytes(), main.file, "exec", dont_inherit=True)
+        return _module(ALIAS, main.file, ""), code
+    spec = importlib.util.find_spec(main.module)
+    get_code = getattr(spec.loader, "get_code", None) if spec is not None else None
+    found = None if get_code is None else get_code(main.module)
+    if spec is None or found is None:
+        raise NodeError(f"{main.module} cannot be loaded again", code="not-importable")
+    return _module(ALIAS, spec.origin or "", spec.parent or ""), found
+
+
+def _module(name: str, file: str, package: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__file__, module.__package__ = file, package
+    return module
