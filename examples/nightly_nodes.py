@@ -18,7 +18,7 @@ import re
 import sqlite3
 import sys
 from array import array
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from operator import mul
@@ -94,14 +94,14 @@ class Hit:
 
 
 @node(retry_safe=True, label="{document.name}")
-async def chunk(
+def chunk(
     text: str,
     document: Path,
     ctx: Context,
     *,
     size: Annotated[int, Field(ge=40)] = 320,
     fault: Fault = "none",
-) -> AsyncIterator[Piece]:
+) -> Iterator[Piece]:
     """Cut a text into pieces of at most `size` characters, or one sentence, at ends of sentences.
 
     A text with control characters in it is none, and fails (code `not-text`).

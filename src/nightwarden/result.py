@@ -35,6 +35,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     `outputs` has an entry for every unconnected slot: its value; for per-item slots a
     `Collect` with `.indices` and `.losses`; or `{"absent": kind, "causes": […]}`. `ledger` is
     plain data, see `docs/reference/ledger.md`. `rejected` counts unusable input records by node.
+    `suspended` names the steps that asked for a pause, each with `node`, `lineage`, `reason` and
+    the `state` it wants back.
     """
 
     run_id: str
@@ -49,6 +51,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float
     headline: str
     record: str = ""
+    suspended: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -16,7 +16,7 @@ import platform
 import random
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,22 +52,20 @@ from nightwarden.result import (
     missing_outputs,
     shown_output,
 )
+from nightwarden.run_inputs import fed_nodes, open_elements, resolve_inputs
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import Executor, ThreadExecutor
 from nightwarden.runtime.failing import Failure
+from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.recording import Recorder, cause_text
 from nightwarden.runtime.secrets import SecretResolver
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import check_repair
 from nightwarden.runtime.supervision import Bounds, Supervisor
-from nightwarden.spec.catalog import MISSING
-from nightwarden.spec.checker import Checker, Misfit
-from nightwarden.spec.findings import nearest
-from nightwarden.spec.generics import input_types
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 from nightwarden.store.jsonl import JsonLines, RunFolder
@@ -90,6 +88,8 @@ _TERMINAL: Mapping[Status, type[RunEnded]] = {
 
 class Session:
     """One run of a workflow; runs once.
+
+    `open_inputs` are list inputs whose items may be pushed while the run goes on.
 
     `store` is the folder runs are recorded under (`.nightwarden`), None for no record. Relative
     paths are meant from `workdir`. `secrets` are values `$secrets.NAME` and `ctx.secret` find
@@ -118,12 +118,15 @@ class Session:
         executor: Executor | None = None,
         seed: int | None = None,
         aside: Aside = nullcontext,
+        open_inputs: Iterable[str] = (),
     ) -> None:
         self.workflow = workflow
         self.bounds = bounds or Bounds()
         self.inputs = resolve_inputs(workflow, inputs or {})
         self._definitions = _definitions(workflow, registry or _registry_of(workflow))
         self._plan = _plan(workflow)
+        self._feeds = {name: InputFeed(name) for name in open_inputs}
+        self._elements = open_elements(workflow, self._feeds)
         self._rng = random.Random(seed)
         self.run_id = _checked_id(run_id) if run_id else _fresh_id(self._rng)
         self._store = store
@@ -149,6 +152,31 @@ class Session:
     def subscribe(self, subscriber: Callable[[Event], None]) -> None:
         """Call `subscriber` with every event of the run, on the run's loop. Before `run` only."""
         self._subscribers.append(subscriber)
+
+    async def push(self, name: str, value: object) -> None:
+        """Add an item to an open input while the run goes on; on the run's loop.
+
+        Waits while a thousand items wait already. Raises `RunError` for an input that is not
+        open, a value that does not fit, or a run that is not running.
+        """
+        feed = self._feed(name)
+        problems = self._elements[name].problems(value)
+        if problems:
+            raise RunError(f"input {name}: {problems[0]}")
+        if self._driver is None:
+            raise RunError(f"input {name}: the run has not started; give the items as its inputs")
+        await feed.push(value)
+
+    def close(self, name: str) -> None:
+        """Say that an open input is complete. More than once changes nothing."""
+        self._feed(name).close()
+
+    def _feed(self, name: str) -> InputFeed:
+        feed = self._feeds.get(name)
+        if feed is None:
+            known = ", ".join(self._feeds) or "none"
+            raise RunError(f"input {name} is not open; open inputs: {known} (open_inputs=…)")
+        return feed
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Cancel the run, at once; on the run's loop. More than once changes nothing."""
@@ -235,6 +263,7 @@ class Session:
             executor=self._executor or ThreadExecutor(),
             settings=self._settings,
             stop_grace_s=self._stop_grace_s,
+            feeds=fed_nodes(self._plan, self._feeds),
         )
         deciding = self._deciding(bus, driver, registry)
         driver.deciding = deciding
@@ -376,6 +405,7 @@ class Session:
             duration_s=round(duration_s, 6),
             headline=line,
             record=str(self.record or ""),
+            suspended=tuple(recorder.suspensions),
         )
         if bus.active:
             bus.publish(self._terminal(ended, result, registry))
@@ -383,7 +413,10 @@ class Session:
 
     def _terminal(self, ended: Ended, result: RunResult, registry: SecretRegistry) -> RunEnded:
         outputs = {name: _summary_of(value, registry) for name, value in result.outputs.items()}
-        return _TERMINAL[ended.status](
+        ending = _TERMINAL[ended.status]
+        more = {"suspended": result.suspended} if ending is RunSuspended else {}
+        return ending(
+            **more,
             reason=result.reason,
             ledger={**result.ledger, "headline": result.headline, "rejected": result.rejected},
             cost_micro_usd=result.costs["total_micro_usd"],
@@ -487,41 +520,6 @@ def _end_loop(
     loop.run_until_complete(loop.shutdown_asyncgens())
     asyncio.set_event_loop(None)
     loop.close()
-
-
-# -- inputs --
-
-
-def resolve_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str, object]:
-    """The run's inputs: defaults filled in, every value of its declared type.
-
-    Raises `RunError` naming every input that is missing, unknown or does not fit.
-    """
-    problems = []
-    types = input_types(workflow)
-    names = [spec.name for spec in workflow.inputs]
-    for name in given:
-        if name not in names:
-            hint = nearest(name, names)
-            meant = f"; did you mean {hint}?" if hint else f"; it has {', '.join(names) or 'none'}"
-            problems.append(f"input {name}: {workflow.name} has no such input{meant}")
-    values: dict[str, object] = {}
-    for spec in workflow.inputs:
-        if spec.name not in given:
-            if spec.default is MISSING:
-                problems.append(
-                    f"input {spec.name} ({spec.type}) is missing: give --input {spec.name}=…"
-                )
-            else:
-                values[spec.name] = spec.default
-            continue
-        try:
-            values[spec.name] = Checker(types[spec.name]).coerce(given[spec.name])
-        except Misfit as misfit:
-            problems += [f"input {spec.name}: {problem}" for problem in misfit.problems]
-    if problems:
-        raise RunError("\n".join(problems))
-    return values
 
 
 # -- small parts --

@@ -92,7 +92,8 @@ class Pace:
 
 @dataclass(slots=True, eq=False)
 class _Live:
-    """A call in progress. `waiting`: for an item; `paused`: for room; `halt`: gently or not."""
+    """A call in progress. `waiting`: for an item; `paused`: for room; `halt`: gently or not,
+    `stuck`: it was halted while it waited."""
 
     number: int
     plan: NodePlan
@@ -104,6 +105,7 @@ class _Live:
     waiting: bool = False
     paused: bool = False
     halt: str = ""
+    stuck: bool = False
 
 
 def drive(case: Case, pace: Pace, *, keep_going: bool = False) -> Run:
@@ -193,7 +195,7 @@ class _Driver:
     # ── one step of a call ───────────────────────────────────────────────────────────────
 
     def step(self, call: _Live) -> None:
-        if call.halt == "gently" or (call.halt and not self.pace.races):
+        if call.halt == "gently" or (call.halt and (call.stuck or not self.pace.races)):
             self.halted(call)
             return
         try:
@@ -265,6 +267,7 @@ class _Driver:
             case Halt(call=number, gently=gently):
                 call = self.calls[number]
                 call.halt = "gently" if gently else "at once"
+                call.stuck = call.paused or call.waiting
                 call.paused = call.waiting = False
             case Escalate():
                 self.escalated(effect)

@@ -1,6 +1,7 @@
 """Ctrl-C: once stops the run cleanly, twice ends the process at once. SIGTERM is like one Ctrl-C.
 
 The handlers are the process's, not the event loop's: they work while a step holds up the loop.
+What they print goes past the streams' buffers, which the signal may have interrupted.
 
 Read next: `running.py`.
 """
@@ -16,16 +17,18 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from nightwarden.cli.failing import CANCELLED
+from nightwarden.cli.output import Output
 
 
 @contextlib.contextmanager
-def interruptible(stop: Callable[[str], None], tell: Callable[[str], None]) -> Iterator[None]:
+def interruptible(stop: Callable[[str], None], out: Output) -> Iterator[None]:
     """Call `stop` with the reason at the first signal; to be entered on the run's loop."""
     loop = asyncio.get_running_loop()
     asked = False
 
-    def ask(name: str) -> None:
-        tell(f"{name}: stopping… press Ctrl-C again to end at once")
+    def ask(name: str, line: str, told: bool) -> None:
+        if not told:
+            out.note(line)
         stop(name)
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -37,7 +40,8 @@ def interruptible(stop: Callable[[str], None], tell: Callable[[str], None]) -> I
             return
         asked = True
         name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-        loop.call_soon_threadsafe(ask, name)
+        line = f"{name}: stopping… press Ctrl-C again to end at once"
+        loop.call_soon_threadsafe(ask, name, line, out.note_at_once(line))
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

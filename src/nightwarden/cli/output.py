@@ -23,6 +23,7 @@ from typing import ClassVar, Final, TextIO
 
 from nightwarden.events.words import visible
 
+_STDERR: Final = 2
 COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "blue": "34"}
 
 
@@ -50,6 +51,15 @@ class Output:
         """A line on the way."""
         if not self.quiet:
             self._side(painted(visible(line), colour, sys.stderr))
+
+    def note_at_once(self, line: str) -> bool:
+        """A line on the way, from a signal handler; False where it has to wait its turn."""
+        if self.above is not None:
+            return False
+        if not self.quiet:
+            with contextlib.suppress(OSError):
+                os.write(_STDERR, f"{visible(line)}\n".encode())
+        return True
 
     def error(self, line: str) -> None:
         """A line about what went wrong."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightwarden.cli.failing import COMPLETED
@@ -50,4 +49,6 @@ def read_report(folder: RunFolder, run: str) -> RunReport:
     from nightwarden.report import fold_report
 
     run_id = folder.find(run)
-    return fold_report(folder.read(run_id), record=str(Path(folder.events_path(run_id))))
+    found = fold_report(folder.read(run_id), record=str(folder.events_path(run_id)))
+    found.run_id = found.run_id or run_id  # a record that was cut off before its first line ended
+    return found

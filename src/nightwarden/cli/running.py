@@ -67,7 +67,7 @@ def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunR
 
 
 async def _watched(session: Session, out: Output, bars: Bars | None) -> RunResult:
-    with interruptible(session.cancel, out.note):
+    with interruptible(session.cancel, out):
         if bars is None:
             return await session.run()
         async with bars.drawn():

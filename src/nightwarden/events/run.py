@@ -58,4 +58,6 @@ class RunCancelled(RunEnded, tag="run_cancelled"):
 
 
 class RunSuspended(RunEnded, tag="run_suspended"):
-    """A step asked for a pause."""
+    """A step asked for a pause: which, why, and the state it wants back."""
+
+    suspended: tuple[Mapping[str, object], ...] = ()

@@ -48,6 +48,7 @@ from nightwarden.kernel.stimuli import (
     Emitted,
     Failed,
     Halted,
+    Parked,
     Requested,
     RunCancelled,
     RunStarted,
@@ -55,6 +56,7 @@ from nightwarden.kernel.stimuli import (
     Succeeded,
     Suspended,
     Unbegun,
+    Unparked,
 )
 from nightwarden.kernel.stopping import end_if_over, halt, place_freed, stop
 from nightwarden.verdict import OutcomeKind
@@ -86,6 +88,8 @@ class Machine:
             Suspended: self._suspended,  # type: ignore[dict-item]
             ControlSent: lambda s: control.sent(state, s),  # type: ignore[arg-type]
             ControlEnded: lambda s: control.ended(state, s),  # type: ignore[arg-type]
+            Parked: self._parked,  # type: ignore[dict-item]
+            Unparked: self._unparked,  # type: ignore[dict-item]
             Unbegun: self._unbegun,  # type: ignore[dict-item]
             Halted: self._halted,  # type: ignore[dict-item]
             RunCancelled: self._cancelled,  # type: ignore[dict-item]
@@ -298,11 +302,29 @@ class Machine:
             self._succeeded(Succeeded(call.number, (NOT_TAKEN,) * len(call.node.ends)))
             return
         self._gone(call)
+        state.awaiting -= call.awaiting
         call.node.cancelled += 1
         if call.escalation:
             state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
         if state.status is None:
             self._stopped_by_failure(call)
+
+    def _parked(self, stimulus: Parked) -> None:
+        state = self._state
+        call = state.calls.get(stimulus.call)
+        if call is None or call.halting:
+            return
+        if state.status is not None:
+            halt(state, call, gently=False)
+            return
+        call.awaiting += 1
+        state.awaiting += 1
+
+    def _unparked(self, stimulus: Unparked) -> None:
+        call = self._state.calls.get(stimulus.call)
+        if call is not None and call.awaiting:
+            call.awaiting -= 1
+            self._state.awaiting -= 1
 
     def _unbegun(self, stimulus: Unbegun) -> None:
         state = self._state

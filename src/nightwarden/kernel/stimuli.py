@@ -113,6 +113,18 @@ class Halted(msgspec.Struct, frozen=True, gc=False):
     call: int
 
 
+class Parked(msgspec.Struct, frozen=True, gc=False):
+    """A call waits for something from outside: nothing of the engine's own moves it."""
+
+    call: int
+
+
+class Unparked(msgspec.Struct, frozen=True, gc=False):
+    """What a parked call waited for has come."""
+
+    call: int
+
+
 class Unbegun(msgspec.Struct, frozen=True, gc=False):
     """A call that was ordered had not begun when the run stopped, and will not."""
 
@@ -137,6 +149,8 @@ Stimulus = (
     | ControlSent
     | ControlEnded
     | Halted
+    | Parked
+    | Unparked
     | Unbegun
     | RunCancelled
 )

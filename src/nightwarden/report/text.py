@@ -71,7 +71,7 @@ def _field(name: str, value: str, width: int, indent: str = "") -> Iterator[str]
 
 
 def _head(report: RunReport, width: int) -> list[str]:
-    lines = [f"Run {text(report.run_id)} of {text(report.workflow)}", ""]
+    lines = [f"Run {text(report.run_id)} of {text(report.workflow) or '(not recorded)'}", ""]
     if report.ended:
         lines += _field("result", text(report.headline or report.status), width)
     else:

@@ -64,6 +64,7 @@ from nightwarden.runtime.controlling import CallControls, Switchboard
 from nightwarden.runtime.deciding import Deciding
 from nightwarden.runtime.executors import Executor
 from nightwarden.runtime.failing import StepTimeout
+from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.pool import Pool, Worker
 from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.services import RunServices
@@ -108,11 +109,13 @@ class Driver:
         executor: Executor,
         settings: Settings,
         stop_grace_s: float = 30.0,
+        feeds: Mapping[int, InputFeed] | None = None,
     ) -> None:
         self.plan = plan
         self.services = services
         self.recorder = recorder
         self.executor = executor
+        self.feeds = feeds or {}
         self.deciding: Deciding | None = None
         self.machine = Machine(
             plan,

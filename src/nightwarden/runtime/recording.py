@@ -63,6 +63,7 @@ class Recorder:
         self, plan: Plan, services: RunServices, recognisers: Sequence[Recogniser]
     ) -> None:
         self.costs: Counter[str] = Counter()
+        self.suspensions: list[Mapping[str, object]] = []
         self.last_failure: Failure | None = None
         self._plan = plan
         self._services = services
@@ -240,7 +241,16 @@ class Recorder:
         self._book(self._plan.nodes[invoke.node], account)
 
     def suspended(self, invoke: Invoke, error: Suspended) -> None:
-        """A step asked for a pause."""
+        """A step asked for a pause; whoever resumes the run needs its state."""
+        registry = self._services.registry
+        self.suspensions.append(
+            {
+                "node": self._plan.nodes[invoke.node].id,
+                "lineage": list(invoke.lineage),
+                "reason": self._services.mask(error.reason),
+                "state": registry.redact(error.state),
+            }
+        )
         self.warn(invoke, f"asked for a pause: {self._services.mask(error.reason)}")
 
     def warn(self, invoke: Invoke, message: str) -> None:

@@ -15,12 +15,21 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nightwarden.kernel.effects import Invoke
-from nightwarden.kernel.stimuli import Emitted, Halted, Requested, Stimulus, Succeeded
+from nightwarden.kernel.stimuli import (
+    Emitted,
+    Halted,
+    Parked,
+    Requested,
+    Stimulus,
+    Succeeded,
+    Unparked,
+)
 from nightwarden.nodes.define import Mode
 from nightwarden.runtime import frames
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.failing import StepTimeout
+from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.streams import StepStream
 from nightwarden.spec.catalog import SlotKind
 
@@ -136,14 +145,36 @@ class StreamCall:
 
     async def _emit_list(self, items: Sequence[object]) -> Stimulus:
         """A list fanned out by the engine itself: nothing to run, check or write down."""
+        await self._emit_items(items)
+        feed = self.driver.feeds.get(self.binding.node.index)
+        while feed is not None and not self.halting:
+            await self._wait_for_items(feed)
+            pushed = feed.take()
+            await self._emit_items(pushed)
+            if feed.closed and not pushed:
+                break
+        call = self.invoke.call
+        return Halted(call) if self.halting else Succeeded(call, ())
+
+    async def _emit_items(self, items: Sequence[object]) -> None:
         call, tell = self.invoke.call, self.driver.tell
         for item in items:
             tell(Emitted(call, (item,)))
             if self._paused and not self.halting:
                 await self._wait_for_room()
             if self.halting:
-                return Halted(call)
-        return Succeeded(call, ())
+                return
+
+    async def _wait_for_items(self, feed: InputFeed) -> None:
+        """Wait for a push; the engine must not take this for work of its own."""
+        if feed.ready:
+            return
+        self.driver.tell(Parked(self.invoke.call))
+        try:
+            if not self.halting:
+                await feed.wait()
+        finally:
+            self.driver.tell(Unparked(self.invoke.call))
 
     def _frames(self, arguments: Arguments, code: Any) -> Any:
         produced = code(**arguments.values)

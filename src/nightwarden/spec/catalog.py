@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class SlotKind(StrEnum):
@@ -144,6 +144,19 @@ class NodeType:
     def effectful(self) -> bool:
         """Whether doing it twice, or not knowing whether it was done, matters."""
         return not (self.retry_safe or self.inline)
+
+
+TIE: Final = "(tie)"
+"""A slot any node of a subworkflow may have: its edges say where the node lies, and carry nothing.
+
+A tie is settled like any `Many` slot. Code never sees what comes over it.
+"""
+LOOSE_TIE: Final = "(tie?)"
+"""A tie to something the subworkflow can do without."""
+TIES: Final[Mapping[str, InputSlot]] = {
+    TIE: InputSlot(name=TIE, type=object, kind=SlotKind.MANY),
+    LOOSE_TIE: InputSlot(name=LOOSE_TIE, type=object, kind=SlotKind.MANY, accepts_absent=True),
+}
 
 
 class Catalog(Protocol):

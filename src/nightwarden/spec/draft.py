@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nightwarden.spec.refs import Reference, Written
-from nightwarden.spec.workflow import InputSpec, RunOptions
+from nightwarden.spec.workflow import InputSpec, RunOptions, Workflow
 
 
 @dataclass(slots=True)
@@ -24,6 +24,8 @@ class DraftNode:
     """A node. `written` says what stands at each of its slots, `lines` where.
 
     `unread` are slots at which something stands that could not be read, and was reported.
+    `listed` nodes stand in a list, as in the canonical form, and may come from a subworkflow.
+    `inner` is the workflow a `flow.Subworkflow` stands for, `folder` where its file lies.
     """
 
     id: str
@@ -36,6 +38,9 @@ class DraftNode:
     ui: Mapping[str, object] | None = None
     line: int | None = None
     unread: set[str] = field(default_factory=set)
+    listed: bool = False
+    inner: Workflow | None = None
+    folder: str = ""
 
     def line_of(self, slot: str) -> int | None:
         """The line of a slot, or of the node where the slot has none."""

@@ -86,7 +86,9 @@ class NodeReader:
             found = "has no id" if node_id is None else f"has the id {node_id!r}, which is no text"
             self.wrong(f"a node in the list {found}", path, 'as in id: "page"', rule="bad-id")
             return None
-        return self.read(node_id, {k: v for k, v in item.items() if k != "id"}, path)
+        node = self.read(node_id, {k: v for k, v in item.items() if k != "id"}, path)
+        node.listed = True
+        return node
 
     def read(self, node_id: str, item: object, path: Path) -> DraftNode:
         """A node by its id; without a type where nothing can be made of it."""

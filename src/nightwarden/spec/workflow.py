@@ -21,6 +21,8 @@ VERSION: Final = 1
 INPUTS: Final = "inputs"
 """The id under which the run's own inputs appear as the source of edges."""
 SECRETS: Final = "secrets"
+WITHIN: Final = "/"
+"""Stands in ids between a subworkflow and a node of it; only in the canonical form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +50,23 @@ class SecretRef:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the author of an outer workflow wrote what now stands at a node of an inner one."""
+
+    file: str
+    line: int | None
+    node: str
+    slot: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:
     """A node as drawn. `properties` are validated values of unwired slots, `SecretRef`s too.
 
-    `lines` are those of its slots, where they are known.
+    `lines` are those of its slots, where they are known. A node that came out of a subworkflow
+    (`outer/inner`) may have a property at a wired slot: what is used where nothing was taken.
+    `file` is the subworkflow's, `origins` the places of what it was given from outside.
     """
 
     id: str
@@ -64,6 +78,8 @@ class NodeSpec:
     ui: Mapping[str, object] | None = None
     line: int | None = None
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    file: str = field(default="", compare=False)
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 
     def line_of(self, slot: str) -> int | None:
         """The line of a slot, or of the node where the slot has none."""
@@ -72,7 +88,10 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSpec:
-    """A data or control edge. `source_slot` may be a projection (`$page.url`)."""
+    """A data or control edge. `source_slot` may be a projection (`$page.url`).
+
+    `origin` is set for an edge that leads into a subworkflow: where it was drawn.
+    """
 
     source: str
     source_slot: str
@@ -80,6 +99,7 @@ class EdgeSpec:
     target_slot: str
     kind: str = "data"
     line: int | None = None
+    origin: Origin | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,20 @@
 """The seam under an invocation: where a step's code runs.
 
-On the loop and in threads by default; processes and clusters satisfy the same protocol.
-Accounting comes back with the result; a worker that dies is a failure like any other.
+On the loop and in threads by default: code that can be called where it stands. A process or a
+cluster gets a step by name, with its inputs. Accounting comes back, whatever becomes of the step;
+a worker that dies is a failure like any other.
 
-Read next: `threads.py`.
+Read next: `threads.py`, `processes.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
+
+from nightwarden.nodes.context import Context
+from nightwarden.nodes.define import NodeDef
+from nightwarden.runtime.accounting import Account
 
 
 class Executor(Protocol):
@@ -21,4 +26,28 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """No more calls will come."""
+        ...
+
+
+class StepExecutor(Protocol):
+    """Runs whole steps somewhere else, where only their names and values can go."""
+
+    async def run_step(
+        self,
+        definition: NodeDef,
+        values: Mapping[str, object],
+        context: Context,
+        account: Account,
+        *,
+        timeout_s: float | None = None,
+    ) -> object:
+        """What the step returns for `values`, its inputs by slot; what it raises comes out here.
+
+        What it asks of the run is served by `context` and booked on `account` at once. Cancelling
+        this ends the step, for good. `timeout_s` counts from when the step has begun.
+        """
+        ...
+
+    def close(self) -> None:
+        """No more steps will come."""
         ...

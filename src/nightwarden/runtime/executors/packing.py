@@ -58,10 +58,12 @@ def unpack_error(data: bytes) -> BaseException:
 
 def _packed(error: BaseException, links: int) -> _Packed:
     signature = signature_of(error)
+    data = _data(error, signature)
     recoverable = isinstance(error, RecoverableError)
-    candidate = getattr(error, "candidate_output", None) if recoverable else None
+    # The error as it is holds its candidate; a large one need not travel twice.
+    candidate = error.candidate_output if recoverable and not data else None  # type: ignore[attr-defined]
     packed = _Packed(
-        data=_data(error, signature),
+        data=data,
         words=_words(error),
         code=None if signature is None else signature.removeprefix("node:"),
         recoverable=recoverable,
@@ -80,19 +82,21 @@ def _packed(error: BaseException, links: int) -> _Packed:
 
 def _data(error: BaseException, signature: str | None) -> bytes:
     """The error as it is, or else taken apart; empty if neither says the same when read."""
-    apart = _Parts(type(error), _sendable(error.args), _sendable_state(error))
-    for form in (error, apart):
+    for form in (error, _Parts(type(error), _sendable(error.args), _sendable_state(error))):
         try:
             data = pickle.dumps(form, PROTOCOL)
-            again = _made(pickle.loads(data))
-            same = type(again) is type(error) and str(again) == str(error)
-            if same and (form is apart or vars(again).keys() == vars(error).keys()):
-                # What cannot be sent may have been what it is recognised by.
-                if form is error or error.__cause__ or signature_of(again) == signature:
-                    return data
+            if _says_the_same(_made(pickle.loads(data)), error, signature):
+                return data
         except Exception:  # the error's own code; the next form may do
             continue
     return b""
+
+
+def _says_the_same(again: BaseException, error: BaseException, signature: str | None) -> bool:
+    """Whether nothing is missing that an error is read or recognised by."""
+    again.__cause__ = error.__cause__
+    alike = type(again) is type(error) and str(again) == str(error)
+    return alike and signature_of(again) == signature
 
 
 def _made(form: BaseException | _Parts) -> BaseException:

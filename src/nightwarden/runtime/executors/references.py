@@ -18,7 +18,8 @@ import io
 import os
 import pickle
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -132,7 +133,8 @@ class Modules:
         elif reference.module in (MAIN, ALIAS):
             module = self._main_module()
         else:
-            module = _imported(reference.module)
+            with _loading():
+                module = importlib.import_module(reference.module)
         found: Any = _taken(vars(module), reference.name)
         if found is None:
             raise NodeError(f"{reference.module} has no {reference.name}", code="not-importable")
@@ -155,15 +157,23 @@ class Modules:
 
     def _from_file(self, name: str, file: str) -> ModuleType:
         if file not in self._loaded:
-            code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
-            self._loaded[file] = _executed(_module(name, file, ""), code, (name,))
+            spec = importlib.util.spec_from_file_location(name, file)
+            if spec is None or spec.loader is None:
+                raise NodeError(f"{file} is no Python file", code="not-importable")
+            module = importlib.util.module_from_spec(spec)
+            with _known(module, name):
+                spec.loader.exec_module(module)
+            self._loaded[file] = module
         return self._loaded[file]
 
     def _main_module(self) -> ModuleType:
         """The script that was started, under another name, so that it does not start again."""
         if MAIN not in self._loaded:
             module, code = _main_code(self._main)
-            self._loaded[MAIN] = _executed(module, code, (ALIAS, MAIN))
+            with _known(module, ALIAS), _known(module, MAIN):
+                exec(code, vars(module))
+            sys.modules[MAIN] = sys.modules[ALIAS] = module
+            self._loaded[MAIN] = module
         return self._loaded[MAIN]
 
 
@@ -177,48 +187,41 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module_name, global_name)
 
 
-def _imported(name: str) -> ModuleType:
-    global loading  # noqa: PLW0603  (one process, one worker)
-    loading += 1
+@contextmanager
+def _known(module: ModuleType, name: str) -> Iterator[None]:
+    """Have a module known by a name while it is executed, and after if nothing else has the name."""
+    before = sys.modules.get(name)
+    sys.modules[name] = module
     try:
-        return importlib.import_module(name)
-    finally:
-        loading -= 1
-
-
-def _executed(module: ModuleType, code: CodeType, names: Sequence[str]) -> ModuleType:
-    """Run a module's code; it is known under its names meanwhile, and after if nothing else is."""
-    global loading  # noqa: PLW0603  (one process, one worker)
-    before = {name: sys.modules.get(name) for name in names}
-    sys.modules.update(dict.fromkeys(names, module))
-    loading += 1
-    try:
-        exec(code, vars(module))
+        with _loading():
+            yield
     except BaseException:
-        sys.modules.update({name: old for name, old in before.items() if old is not None})
-        for name in [name for name, old in before.items() if old is None]:
-            del sys.modules[name]
+        del sys.modules[name]
         raise
     finally:
+        if before is not None:
+            sys.modules[name] = before
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    global loading  # noqa: PLW0603  (one process, one worker)
+    loading += 1
+    try:
+        yield
+    finally:
         loading -= 1
-    if MAIN not in names:
-        sys.modules.update({name: old for name, old in before.items() if old is not None})
-    return module
 
 
 def _main_code(main: MainScript) -> tuple[ModuleType, CodeType]:
+    module = ModuleType(ALIAS)
     if not main.module:
-        code = compile(Path(main.file).read_bytes(), main.file, "exec", dont_inherit=True)
-        return _module(ALIAS, main.file, ""), code
+        module.__file__ = main.file
+        return module, compile(Path(main.file).read_bytes(), main.file, "exec", dont_inherit=True)
     spec = importlib.util.find_spec(main.module)
     get_code = getattr(spec.loader, "get_code", None) if spec is not None else None
-    found = None if get_code is None else get_code(main.module)
-    if spec is None or found is None:
+    code = None if get_code is None else get_code(main.module)
+    if spec is None or code is None:
         raise NodeError(f"{main.module} cannot be loaded again", code="not-importable")
-    return _module(ALIAS, spec.origin or "", spec.parent or ""), found
-
-
-def _module(name: str, file: str, package: str) -> ModuleType:
-    module = ModuleType(name)
-    module.__file__, module.__package__ = file, package
-    return module
+    module.__file__, module.__package__ = spec.origin, spec.parent
+    return module, code
