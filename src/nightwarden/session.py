@@ -414,9 +414,7 @@ class Session:
     def _terminal(self, ended: Ended, result: RunResult, registry: SecretRegistry) -> RunEnded:
         outputs = {name: _summary_of(value, registry) for name, value in result.outputs.items()}
         ending = _TERMINAL[ended.status]
-        more = {"suspended": result.suspended} if ending is RunSuspended else {}
-        return ending(
-            **more,
+        event = ending(
             reason=result.reason,
             ledger={**result.ledger, "headline": result.headline, "rejected": result.rejected},
             cost_micro_usd=result.costs["total_micro_usd"],
@@ -425,6 +423,9 @@ class Session:
             duration_s=result.duration_s,
             outputs=outputs,
         )
+        if isinstance(event, RunSuspended):
+            event.suspended = result.suspended
+        return event
 
 
 class _Reader:

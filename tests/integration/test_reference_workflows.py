@@ -26,11 +26,11 @@ from typing import Any, get_args
 import pytest
 from example_runs import Desk, counts, desk_in, only, told
 
-import nightwarden as nw
 from nightwarden.library import examine
 from nightwarden.nodes.registry import Registry
 from nightwarden.runtime.supervisors import Rule, Scripted, ScriptedAnswer
 from nightwarden.runtime.supervisors.rulefile import read_rules
+from nightwarden.session import run_session
 from nightwarden.verdict import Fail, Retry, Skip, Verdict, action_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -391,7 +391,7 @@ def test_nightly_stores_what_changed(desk: Desk) -> None:
     text = bees.read_text(encoding="utf-8")
     bees.write_text(f"{text}\nA wasp has no such manners.\n", encoding="utf-8")
     result = desk.run("nightly")
-    assert result.outputs == {"notify": "nightly: 5 documents, 20 chunks, 1 new"}
+    assert result.outputs == {"notify": "nightly: 5 documents, 21 chunks, 1 new"}
     assert len(desk.stored()) == 21
     assert "A wasp has no such manners." in ask(desk, "which manners has a wasp")[0]
 
@@ -448,15 +448,11 @@ def script(desk: Desk, *arguments: str) -> tuple[int, str, str]:
 
 def test_nightly_sends_pieces_on_before_the_last_is_cut(desk: Desk) -> None:
     """With room for two pieces, cutting has to wait until the first ones are stored."""
-    one = "examples/docs/bees.txt"
-    workflow = nw.load(desk.folder / "examples" / "nightly.yaml", trust=True)
-    session = nw.Session(workflow, {"documents": one}, workdir=desk.folder, window=2)
+    session = desk.session("nightly", {"documents": "examples/docs/bees.txt"}, window=2)
     seen: list[str] = []
     session.subscribe(
         lambda e: seen.append(f"{e.__struct_config__.tag} {getattr(e, 'node_id', '')}")
     )
-    from nightwarden.session import run_session
-
     assert run_session(session).status == "completed"
     assert seen.index("invocation_succeeded stored") < seen.index("stream_closed chunk")
 

@@ -100,6 +100,11 @@ class Registry:
         self._files[path] = found
         return found
 
+    @property
+    def files(self) -> Sequence[Path]:
+        """The Python files that were loaded by hand."""
+        return tuple(self._files)
+
     def _search(self, module: str) -> None:
         if module not in BUILTIN_MODULES or module in self._searched:
             return

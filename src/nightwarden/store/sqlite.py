@@ -24,7 +24,7 @@ from urllib.parse import quote
 from nightwarden.errors import StoreError
 from nightwarden.store.chain import Row
 from nightwarden.store.database import Cursor, Watch, key_of
-from nightwarden.store.migrating import migrations, steps_from
+from nightwarden.store.migrating import steps_from
 from nightwarden.store.sqlite_errors import explained
 
 APPLICATION_ID: Final = 0x4E576462
@@ -52,7 +52,7 @@ class SqliteDatabase:
         self._wall = wall
         self._writes = threading.Lock()
         self._pool: list[sqlite3.Connection] = []
-        self._ready = False
+        self._ready = self._as_it_lies = False
 
     @property
     def place(self) -> str:
@@ -118,13 +118,13 @@ class SqliteDatabase:
             return self._open(create=create)
 
     def _give(self, connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:
-            try:
+        with contextlib.suppress(sqlite3.Error):
+            if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                connection.close()
-                return
-        self._pool.append(connection)
+        if connection.in_transaction or self._as_it_lies:
+            connection.close()
+        else:
+            self._pool.append(connection)
 
     def _open(self, *, create: bool) -> sqlite3.Connection:
         if create and not self._ready:
@@ -150,8 +150,8 @@ class SqliteDatabase:
         if os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK):
             return self._connected(f"{uri}?mode=rw")
         wal = self.path.with_name(self.path.name + "-wal")
-        empty = not wal.exists() or wal.stat().st_size == 0
-        return self._connected(f"{uri}?mode=ro" + ("&immutable=1" if empty else ""))
+        self._as_it_lies = not wal.exists() or wal.stat().st_size == 0
+        return self._connected(f"{uri}?mode=ro" + ("&immutable=1" if self._as_it_lies else ""))
 
     def _connected(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -303,8 +303,3 @@ def _rolled_back(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def newest_form() -> int:
-    """The number of the last migration."""
-    return len(migrations("sqlite"))

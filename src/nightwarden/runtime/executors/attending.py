@@ -89,6 +89,7 @@ class Attendant:
         self._lock = threading.Lock()
         self._job: Job | None = None
         self._child: Child | None = None
+        self._dismissed = False
         self._thread = threading.Thread(target=self._work, name="nightwarden-worker", daemon=True)
         self._thread.start()
 
@@ -106,7 +107,11 @@ class Attendant:
                 self._child.kill()
 
     def dismiss(self) -> None:
-        """No more jobs: the process ends when it has done what it has, and the thread with it."""
+        """No more jobs: the process ends, at once if it is at one, and the thread with it."""
+        with self._lock:
+            self._dismissed = True
+            if self._job is not None and self._child is not None:
+                self._child.kill()
         self._jobs.put(None)
 
     def gone(self, timeout_s: float) -> bool:
@@ -148,7 +153,7 @@ class Attendant:
             except OSError as error:
                 return None, WorkerDied(f"no worker process could be started: {error}")
             with self._lock:
-                if job.killed:
+                if job.killed or self._dismissed:
                     return None, WorkerDied("the step was cancelled before it began")
             try:
                 return self._converse(job, child, payload)
@@ -185,7 +190,7 @@ class Attendant:
                     case _:
                         server.serve(message, child.channel)
         except (EOFError, OSError) as error:
-            if begun or job.killed:
+            if begun or job.killed or self._dismissed:
                 raise
             raise _NotBegun from error
 

@@ -1,7 +1,7 @@
 """Errors on their way from one process to another.
 
     as it is        what pickle gives back says the same
-    taken apart     made again from type, arguments and those attributes that can be sent
+    taken apart     made again from type, arguments, attributes (None for what cannot be sent)
     described       a `NodeError` with its words and its signature as code
 
 The first that works is taken, so that a failure is recognised, repaired and retried like one
@@ -113,7 +113,7 @@ def _sendable(arguments: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _sendable_state(error: BaseException) -> dict[str, object]:
-    return {name: value for name, value in vars(error).items() if not unpicklable(value)}
+    return {n: None if unpicklable(value) else value for n, value in vars(error).items()}
 
 
 def _words(error: BaseException) -> str:

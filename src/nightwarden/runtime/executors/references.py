@@ -189,14 +189,14 @@ class _Unpickler(pickle.Unpickler):
 
 @contextmanager
 def _known(module: ModuleType, name: str) -> Iterator[None]:
-    """Have a module known by a name while it is executed, and after if nothing else has the name."""
+    """Have a module known by a name while it is executed, and after if nothing else has it."""
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:
         with _loading():
             yield
     except BaseException:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         raise
     finally:
         if before is not None:
