@@ -5,14 +5,14 @@
 
 Time spent paused or waiting for an item does not count towards the step's timeout.
 
-Read next: `driver.py`.
+Read next: `frames.py`, `streams.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
 
 from nightwarden.kernel.effects import Invoke
 from nightwarden.kernel.stimuli import (
@@ -28,22 +28,28 @@ from nightwarden.nodes.define import Mode
 from nightwarden.runtime import frames
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import Arguments, Binding
+from nightwarden.runtime.desk import Desk, uncancel
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.streams import StepStream
 from nightwarden.spec.catalog import SlotKind
 
-if TYPE_CHECKING:
-    from nightwarden.runtime.driver import Driver
-
 
 class StreamCall:
     """One streaming call while it runs."""
 
-    def __init__(self, invoke: Invoke, binding: Binding, driver: Driver) -> None:
+    def __init__(
+        self,
+        invoke: Invoke,
+        binding: Binding,
+        desk: Desk,
+        *,
+        timed_out: Callable[[StreamCall], None],
+    ) -> None:
         self.invoke = invoke
         self.binding = binding
-        self.driver = driver
+        self._desk = desk
+        self._tell_timed_out = timed_out
         self.task: asyncio.Task[None] | None = None
         self.halting = False
         self.gentle = False
@@ -93,7 +99,7 @@ class StreamCall:
             return await self._read(arguments, code)
         except asyncio.CancelledError as error:
             if self.timed_out and not self.halting:
-                _uncancel_self()
+                uncancel()
                 raise StepTimeout(f"timeout after {timeout_s:g} s") from error
             raise
         finally:
@@ -104,8 +110,8 @@ class StreamCall:
         for slot in self.binding.node.slots:
             if slot.kind is SlotKind.STREAM:
                 stream = StepStream(
-                    lambda name=slot.name: self.driver.tell(Requested(call, name)),  # type: ignore[misc]
-                    lambda name=slot.name: self.driver.losses(call, name),  # type: ignore[misc]
+                    lambda name=slot.name: self._desk.tell(Requested(call, name)),  # type: ignore[misc]
+                    lambda name=slot.name: self._desk.losses(call, name),  # type: ignore[misc]
                     parked=self._stop_clock,
                     unparked=self._start_clock,
                 )
@@ -116,13 +122,14 @@ class StreamCall:
         if self.binding.definition.mode is Mode.COROUTINE:
             value = await code(**arguments.values)
         else:
-            value = await self.driver.executor.run(lambda: code(**arguments.values))
+            value = await self._desk.executor.run(lambda: code(**arguments.values))
         if self.halting:
             return Halted(self.invoke.call)
         return Succeeded(self.invoke.call, self.binding.results(value))
 
     async def _emit(self, arguments: Arguments, code: Any) -> Stimulus:
-        call, binding, driver = self.invoke.call, self.binding, self.driver
+        call, binding, desk = self.invoke.call, self.binding, self._desk
+        bus = desk.services.bus
         once: dict[str, object] = {}
         has_ends = bool(binding.node.ends)
         source = self._frames(arguments, code)
@@ -131,8 +138,9 @@ class StreamCall:
                 frame = binding.frame(value)
                 if has_ends:
                     once.update(binding.once(value))
-                driver.emitted(self.invoke, frame)
-                driver.tell(Emitted(call, frame))
+                if bus.active:
+                    desk.recorder.emitted(self.invoke, frame, binding.node)
+                desk.tell(Emitted(call, frame))
                 if self._paused and not self.halting:
                     await self._wait_for_room()
                 if self.halting:
@@ -146,7 +154,7 @@ class StreamCall:
     async def _emit_list(self, items: Sequence[object]) -> Stimulus:
         """A list fanned out by the engine itself: nothing to run, check or write down."""
         await self._emit_items(items)
-        feed = self.driver.feeds.get(self.binding.node.index)
+        feed = self._desk.feeds.get(self.binding.node.index)
         while feed is not None and not self.halting:
             await self._wait_for_items(feed)
             pushed = feed.take()
@@ -157,7 +165,7 @@ class StreamCall:
         return Halted(call) if self.halting else Succeeded(call, ())
 
     async def _emit_items(self, items: Sequence[object]) -> None:
-        call, tell = self.invoke.call, self.driver.tell
+        call, tell = self.invoke.call, self._desk.tell
         for item in items:
             tell(Emitted(call, (item,)))
             if self._paused and not self.halting:
@@ -169,12 +177,12 @@ class StreamCall:
         """Wait for a push; the engine must not take this for work of its own."""
         if feed.ready:
             return
-        self.driver.tell(Parked(self.invoke.call))
+        self._desk.tell(Parked(self.invoke.call))
         try:
             if not self.halting:
                 await feed.wait()
         finally:
-            self.driver.tell(Unparked(self.invoke.call))
+            self._desk.tell(Unparked(self.invoke.call))
 
     def _frames(self, arguments: Arguments, code: Any) -> Any:
         produced = code(**arguments.values)
@@ -197,7 +205,8 @@ class StreamCall:
         except BaseException as error:
             if not self.halting:
                 raise
-            self.driver.warn(self.invoke, f"closing the step failed: {self.driver.describe(error)}")
+            line = self._desk.describe(error)
+            self._desk.recorder.warn(self.invoke, f"closing the step failed: {line}")
 
     async def _wait_for_room(self) -> None:
         self._resume = asyncio.get_running_loop().create_future()
@@ -226,10 +235,4 @@ class StreamCall:
         if self.task is not None and not self.halting:
             self.timed_out = True
             self.task.cancel()
-            self.driver.stream_timed_out(self)
-
-
-def _uncancel_self() -> None:
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
+            self._tell_timed_out(self)

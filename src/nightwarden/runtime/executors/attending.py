@@ -29,7 +29,7 @@ from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.executors.child import Child
 from nightwarden.runtime.executors.packing import unpack_error
 from nightwarden.runtime.executors.serving import Server
-from nightwarden.runtime.executors.wire import Began, Call, Done, pack
+from nightwarden.runtime.executors.wire import Began, Call, Done, pack_inputs
 
 _STARTS: Final = 3
 """How many processes may die before a step begins until it is given up."""
@@ -59,7 +59,6 @@ class Job:
     values: Mapping[str, object]
     context: Context
     account: Account
-    whose: str
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Outcome]
     began: Callable[[], None] = lambda: None
@@ -143,7 +142,7 @@ class Attendant:
 
     def _attend(self, job: Job) -> Outcome:
         try:
-            payload = pack(job.values, f"{job.whose}: input")
+            payload = pack_inputs(job.call, job.values)
         except NodeError as error:
             return None, error
         ended = ""
@@ -199,8 +198,8 @@ def _outcome(job: Job, data: bytes, *, failed: bool) -> Outcome:
     if failed:
         return None, unpack_error(data)
     try:
-        return pickle.loads(data)["output"], None
+        return pickle.loads(data), None
     except Exception as error:  # unpickling runs the value's own code
         why = f"{type(error).__name__}: {error}"
-        message = f"{job.whose}: the result cannot be read here: {why}"
+        message = f"{job.call.step}: the result cannot be read here: {why}"
         return None, NodeError(message, code="not-picklable")

@@ -8,8 +8,8 @@ and never by forking this one, which has threads. Why not `concurrent.futures`: 
 that dies breaks the whole pool and fails every call in it; a running call cannot be ended at
 all; and what a step spends, writes and asks has no way back. Here each worker stands alone.
 
-What it costs: about 0.1 s to start a worker, about 0.2 ms a step, and its inputs and result are
-pickled, so the step gets copies of its own.
+What it costs: some 0.1 s to start a worker, some 0.2 ms a step; inputs and result are pickled, so
+the step gets copies of its own.
 
 Read next: `attending.py`, `worker.py`.
 """
@@ -113,6 +113,7 @@ class ProcessExecutor:
         reference, own = self._reference(definition), definition.context_name
         call = Call(
             number=next(self._numbers),
+            step=definition.type.name,
             reference=reference,
             context_name=own,
             workdir=str(context.workdir),
@@ -123,7 +124,7 @@ class ProcessExecutor:
             files=self._files,
         )
         inputs = {slot: value for slot, value in values.items() if slot != own}
-        return Job(call, inputs, context, account, definition.type.name, loop, loop.create_future())
+        return Job(call, inputs, context, account, loop, loop.create_future())
 
     def _reference(self, definition: NodeDef) -> Reference:
         if self._closed:

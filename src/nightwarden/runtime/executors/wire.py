@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from nightwarden.errors import NodeError
 from nightwarden.lineage import Lineage
+from nightwarden.nodes.io import is_outputs
 from nightwarden.runtime.executors.references import MainScript, Reference
 
 PROTOCOL: Final = pickle.HIGHEST_PROTOCOL
@@ -33,6 +34,7 @@ class Call(NamedTuple):
     """Run a step. Its inputs follow as a payload; `files` are modules loaded by hand."""
 
     number: int
+    step: str
     reference: Reference
     context_name: str | None
     workdir: str
@@ -130,20 +132,38 @@ class Channel:
         self._connection.close()
 
 
-def pack(values: Mapping[str, object], whose: str) -> bytes:
-    """Pickle values by slot. Raises `NodeError` (code `not-picklable`) naming the slot."""
+def pack_inputs(call: Call, values: Mapping[str, object]) -> bytes:
+    """Pickle inputs by slot. Raises `NodeError` (code `not-picklable`) naming the slot."""
     try:
         return pickle.dumps(values, PROTOCOL)
     except Exception as error:  # pickling runs the values' own code
-        for slot, value in values.items():
-            why = unpicklable(value)
-            if why:
-                raise NodeError(
-                    f"{whose} {slot}: a {type(value).__name__} cannot be sent to or from another "
-                    f"process: {why}",
-                    code="not-picklable",
-                ) from error
-        raise NodeError(f"{whose}: {error}", code="not-picklable") from error
+        raise _not_sendable(f"{call.step}: input", values, error) from error
+
+
+def pack_result(call: Call, value: object) -> bytes:
+    """Pickle what a step returned. Raises `NodeError` (code `not-picklable`) naming the slot."""
+    try:
+        return pickle.dumps(value, PROTOCOL)
+    except Exception as error:  # pickling runs the value's own code
+        names = fields_of(value) if is_outputs(type(value)) else ()
+        slots = {name: getattr(value, name) for name in names} or {"output": value}
+        raise _not_sendable(f"{call.step}: output", slots, error) from error
+
+
+def fields_of(record: object) -> Sequence[str]:
+    """The names of a record's fields: those of its class, be it a NamedTuple or a dataclass."""
+    kind = type(record)
+    return tuple(getattr(kind, "_fields", ()) or getattr(kind, "__dataclass_fields__", ()))
+
+
+def _not_sendable(whose: str, slots: Mapping[str, object], error: Exception) -> NodeError:
+    for slot, value in slots.items():
+        why = unpicklable(value)
+        if why:
+            kind = type(value).__name__
+            whose = f"{whose} {slot}: a {kind} cannot be sent to or from another process: {why}"
+            return NodeError(whose, code="not-picklable")
+    return NodeError(f"{whose}: {error}", code="not-picklable")
 
 
 def unpicklable(value: object) -> str:

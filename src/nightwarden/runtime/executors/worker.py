@@ -43,7 +43,7 @@ from nightwarden.runtime.executors.wire import (
     LogLine,
     Message,
     Tell,
-    pack,
+    pack_result,
 )
 
 
@@ -136,9 +136,9 @@ class Worker:
             code = modules.code(call.reference)
             values = modules.loads(payload)
         except BaseException as error:
-            name = f"{call.reference.module}.{call.reference.name}"
             raise NodeError(
-                f"a worker process could not load {name} with its inputs", code="not-importable"
+                f"{call.step}: a worker process could not load the step with its inputs",
+                code="not-importable",
             ) from error
         assert isinstance(values, dict)
         return code, values
@@ -152,7 +152,7 @@ class Worker:
         value = code(**values)
         if inspect.iscoroutine(value):
             value = asyncio.run(value)
-        return pack({"output": value}, "the result")
+        return pack_result(call, value)
 
 
 class _ToRun:
