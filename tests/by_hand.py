@@ -20,7 +20,8 @@ from nightwarden.kernel.causes import NOT_TAKEN, Absent, Carried, Cause, Kind
 from nightwarden.kernel.effects import Delay, Effect, Ended, Escalate, Invoke
 from nightwarden.kernel.ledger import ExitCounts, NodeAccount, RootAccount
 from nightwarden.kernel.machine import Machine
-from nightwarden.kernel.plan import OutPlan, compile_plan
+from nightwarden.kernel.compiling import compile_plan
+from nightwarden.kernel.plan import OutPlan
 from nightwarden.kernel.state import Settings
 from nightwarden.kernel.stimuli import (
     Decided,

@@ -35,9 +35,10 @@ from nightwarden.events import (
     RunSuspended,
 )
 from nightwarden.ids import RunId, new_run_id
+from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import Ended, Status
 from nightwarden.kernel.marks import contains_mark
-from nightwarden.kernel.plan import Plan, compile_plan
+from nightwarden.kernel.plan import Plan
 from nightwarden.kernel.redaction import SecretRegistry
 from nightwarden.kernel.signature import Recogniser, with_plugins
 from nightwarden.kernel.state import Settings

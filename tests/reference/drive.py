@@ -35,7 +35,8 @@ from nightwarden.kernel.effects import (
     Widen,
 )
 from nightwarden.kernel.machine import Machine
-from nightwarden.kernel.plan import NodePlan, compile_plan
+from nightwarden.kernel.compiling import compile_plan
+from nightwarden.kernel.plan import NodePlan
 from nightwarden.kernel.state import Settings
 from nightwarden.kernel.stimuli import (
     Decided,

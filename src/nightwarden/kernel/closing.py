@@ -22,8 +22,6 @@ from nightwarden.kernel.effects import CloseRoot, Resume
 from nightwarden.kernel.plan import EdgeKind
 from nightwarden.kernel.state import (
     LEFT,
-    Advance,
-    Arrive,
     Buffer,
     Edge,
     Gathered,
@@ -31,8 +29,12 @@ from nightwarden.kernel.state import (
     Item,
     Missing,
     Root,
-    RootDone,
     State,
+)
+from nightwarden.kernel.tasks import (
+    Advance,
+    Arrive,
+    RootDone,
     StreamClosed,
 )
 from nightwarden.lineage import show

@@ -19,8 +19,17 @@ from nightwarden.kernel.effects import Answer
 from nightwarden.kernel.emitting import new_item
 from nightwarden.kernel.escalating import carried_by
 from nightwarden.kernel.routing import settle
-from nightwarden.kernel.state import Call, Control, Item, NeverOpened, Node, State
+from nightwarden.kernel.state import (
+    Call,
+    Control,
+    Item,
+    Node,
+    State,
+)
 from nightwarden.kernel.stimuli import ControlEnded, ControlSent
+from nightwarden.kernel.tasks import (
+    NeverOpened,
+)
 from nightwarden.spec.workflow import INPUTS
 
 

@@ -21,7 +21,15 @@ from nightwarden.kernel.emitting import emit_settled, is_full
 from nightwarden.kernel.escalating import release_reader
 from nightwarden.kernel.reading import release
 from nightwarden.kernel.routing import node_settled, settle
-from nightwarden.kernel.state import LEFT, Buffer, Call, FailCall, State
+from nightwarden.kernel.state import (
+    LEFT,
+    Buffer,
+    Call,
+    State,
+)
+from nightwarden.kernel.tasks import (
+    FailCall,
+)
 from nightwarden.spec.catalog import Role
 
 MOST_PAIRS = 1_000_000

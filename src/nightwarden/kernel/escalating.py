@@ -33,13 +33,15 @@ from nightwarden.kernel.routing import absent_outputs, answer, node_settled, out
 from nightwarden.kernel.state import (
     Call,
     Escalated,
-    NeverOpened,
     Node,
-    PlaceFreed,
     State,
 )
 from nightwarden.kernel.stimuli import Decided, DelayPassed, Failed
 from nightwarden.kernel.stopping import place_freed, stop
+from nightwarden.kernel.tasks import (
+    NeverOpened,
+    PlaceFreed,
+)
 from nightwarden.verdict import (
     Action,
     DecidedBy,

@@ -12,6 +12,9 @@ from nightwarden.kernel.closing import close_absent, take
 from nightwarden.kernel.escalating import kernel_failed
 from nightwarden.kernel.routing import arrive_port, cut, finish_under, place, settle
 from nightwarden.kernel.state import (
+    State,
+)
+from nightwarden.kernel.tasks import (
     Advance,
     Arrive,
     ControllerDone,
@@ -21,7 +24,6 @@ from nightwarden.kernel.state import (
     PlaceFreed,
     RootDone,
     Settle,
-    State,
     StreamClosed,
     TakeAt,
 )

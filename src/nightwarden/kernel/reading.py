@@ -16,18 +16,20 @@ from nightwarden.kernel.closing import merge, take
 from nightwarden.kernel.effects import EndFeed, Feed
 from nightwarden.kernel.state import (
     LEFT,
-    Advance,
-    Arrive,
     Buffer,
     Call,
-    Cut,
     Edge,
     Group,
     Item,
-    PlaceFreed,
     State,
 )
 from nightwarden.kernel.stopping import halt
+from nightwarden.kernel.tasks import (
+    Advance,
+    Arrive,
+    Cut,
+    PlaceFreed,
+)
 
 
 def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:

@@ -30,23 +30,25 @@ from nightwarden.kernel.effects import Answer, Finish, Invoke, Prune
 from nightwarden.kernel.matching import match
 from nightwarden.kernel.state import (
     PENDING,
-    Advance,
     Buffer,
     Call,
-    ControllerDone,
     Edge,
     Entry,
     Group,
     Item,
-    NeverOpened,
     Node,
     Out,
     Root,
-    Settle,
     State,
-    TakeAt,
 )
 from nightwarden.kernel.stopping import halt
+from nightwarden.kernel.tasks import (
+    Advance,
+    ControllerDone,
+    NeverOpened,
+    Settle,
+    TakeAt,
+)
 
 SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE, FEEDBACK = range(7)
 """What an edge does at its target: the only input, one of several, one for many items, …"""

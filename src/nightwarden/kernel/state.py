@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,9 @@ from nightwarden.kernel.effects import Effect, Status
 from nightwarden.kernel.plan import EdgePlan, GatherPlan, NodePlan, OutPlan, Plan, RootPlan
 from nightwarden.lineage import Lineage
 from nightwarden.verdict import Action
+
+if TYPE_CHECKING:
+    from nightwarden.kernel.tasks import Task
 
 
 class Pending:
@@ -246,102 +250,6 @@ class Call(msgspec.Struct, eq=False):
     retried: int = 0
     awaiting: int = 0
     feedback: dict[str, object] = {}
-
-
-class Settle(msgspec.Struct, frozen=True, gc=False):
-    """Work: send a settlement of an item along edges."""
-
-    edges: tuple[Edge, ...]
-    item: Item
-    settlement: object
-
-
-class Arrive(msgspec.Struct, frozen=True, gc=False):
-    """Work: a port of a node is settled for an item."""
-
-    node: Node
-    port: int
-    item: Item
-    settlement: object
-
-
-class TakeAt(msgspec.Struct, frozen=True, gc=False):
-    """Work: an exit takes an item."""
-
-    item: Item
-    exit: int
-    settlement: object
-
-
-class NeverOpened(msgspec.Struct, frozen=True, gc=False):
-    """Work: a fan-out will not open under this item."""
-
-    root: Root
-    item: Item
-    cause: Absent
-
-
-class StreamClosed(msgspec.Struct, frozen=True, gc=False):
-    """Work: the root of a reading slot has closed."""
-
-    group: Group
-    buffer: Buffer
-
-
-class PlaceFreed(msgspec.Struct, frozen=True, gc=False):
-    """Work: a node has a free place for what waits in its queue."""
-
-    node: Node
-
-
-class Cut(msgspec.Struct, frozen=True, gc=False):
-    """Work: nobody wants more of a fan-out."""
-
-    group: Group
-
-
-class RootDone(msgspec.Struct, frozen=True, gc=False):
-    """Work: everything below a top-level fan-out is settled."""
-
-    root: Root
-
-
-class ControllerDone(msgspec.Struct, frozen=True, gc=False):
-    """Work: a node that controls others is settled for an item, with a value or an absence."""
-
-    node: Node
-    item: Item
-    absent: Absent | None
-
-
-class Advance(msgspec.Struct, frozen=True, gc=False):
-    """Work: a node the kernel itself runs may be able to go on."""
-
-    call: Call
-
-
-class FailCall(msgspec.Struct, frozen=True, gc=False):
-    """Work: a node the kernel itself runs has failed, for the reason given."""
-
-    call: Call
-    detail: str
-    code: str
-
-
-Task = (
-    Settle
-    | Arrive
-    | TakeAt
-    | NeverOpened
-    | StreamClosed
-    | PlaceFreed
-    | Cut
-    | RootDone
-    | ControllerDone
-    | Advance
-    | FailCall
-)
-"""What follows from a settlement and is still to be done."""
 
 
 class Capture(msgspec.Struct, eq=False):

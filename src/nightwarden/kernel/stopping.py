@@ -16,8 +16,10 @@ from nightwarden.kernel.effects import Apply, Conclude, Ended, Halt, Status, Sto
 from nightwarden.kernel.state import (
     Call,
     Node,
-    PlaceFreed,
     State,
+)
+from nightwarden.kernel.tasks import (
+    PlaceFreed,
 )
 from nightwarden.verdict import DecidedBy, Decision, Fail, OutcomeKind
 
