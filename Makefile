@@ -9,7 +9,7 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types law unit integration fresh bench soak lock format clean
+.PHONY: help setup demo test lint types law unit integration fresh bench soak drawn mutants lock format clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -49,8 +49,14 @@ fresh:  ## what a newcomer does with what is committed: clone, demo, test
 bench: setup  ## how fast, as ratios to a plain asyncio pipeline
 	$(BIN)/python benchmarks/engine.py
 
-soak: setup  ## many more random examples; takes long
+soak: setup  ## random graphs, failures and cancels through the real driver; ten minutes
+	$(BIN)/python tests/soak/run.py --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
+
+drawn: setup  ## many more random examples of the unit tests; takes long
 	$(BIN)/pytest --hypothesis-profile=soak tests/unit
+
+mutants: setup  ## small wrongs in the kernel, to see which of them no test minds; ten minutes
+	$(BIN)/python tests/mutants/mutate.py --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
 
 lock: setup  ## pin the newest versions of everything again
 	tools/lock.sh > requirements-dev.lock.new && mv requirements-dev.lock.new requirements-dev.lock

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from nightwarden.kernel.causes import NOT_TAKEN, Absent, Carried, Cause, Kind
+from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import Delay, Effect, Ended, Escalate, Invoke
 from nightwarden.kernel.ledger import ExitCounts, NodeAccount, RootAccount
 from nightwarden.kernel.machine import Machine
-from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.plan import OutPlan
 from nightwarden.kernel.state import Settings
 from nightwarden.kernel.stimuli import (
@@ -80,7 +80,8 @@ class Hand:
 
     def emits(self, node: str, *frames: object, at: Lineage = ()) -> Sequence[Effect]:
         """A fan-out yields: a value for its first slot, or a mapping by slot."""
-        outs, effects = self._plan(node).outs, []
+        outs: Sequence[OutPlan] = self._plan(node).outs
+        effects: list[Effect] = []
         for frame in frames:
             named = frame if isinstance(frame, Mapping) else {outs[0].base: frame}
             effects += self.tell(Emitted(self.calls[node, at], _aligned(outs, named)))

@@ -9,9 +9,10 @@ Read next: `session.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from nightwarden.errors import Problem, RunError, SpecError
 from nightwarden.kernel.marks import contains_mark
@@ -20,7 +21,8 @@ from nightwarden.spec import build
 from nightwarden.spec.inputs import ReadText
 from nightwarden.spec.load import examine as examine_text
 from nightwarden.spec.load import load as load_text
-from nightwarden.spec.load import python_files
+from nightwarden.spec.load import named_files
+from nightwarden.spec.nested import CannotOpen, OpenWorkflow, Source
 from nightwarden.spec.workflow import Workflow
 
 
@@ -39,7 +41,7 @@ def load(
     """
     path = Path(path)
     text, known = _prepared(path, nodes, trust, registry)
-    loaded = load_text(text, catalog=known, file=str(path), name=path.stem, read_text=_reader(path))
+    loaded = load_text(text, catalog=known, **_around(path))
     return replace(loaded, catalog=known)
 
 
@@ -57,9 +59,7 @@ def examine(
     """
     path = Path(path)
     text, known = _prepared(path, nodes, trust, registry)
-    found, problems = examine_text(
-        text, catalog=known, file=str(path), name=path.stem, read_text=_reader(path)
-    )
+    found, problems = examine_text(text, catalog=known, **_around(path))
     return (None if found is None else replace(found, catalog=known)), problems
 
 
@@ -107,7 +107,7 @@ def _prepared(
     """The text of a workflow file, and a registry with the code it may use."""
     text = read_workflow(path)
     known = _enrolled(registry or Registry(), nodes)
-    asked = python_files(text, file=str(path))
+    asked = dict.fromkeys(_python_files(Source(text, **_around(path)), "", set()))
     if asked and not trust:
         names = ", ".join(asked)
         raise RunError(
@@ -117,6 +117,23 @@ def _prepared(
     for name in asked:
         known.load_file(path.parent / name)
     return text, known
+
+
+def _python_files(source: Source, folder: str, seen: set[str]) -> Iterator[str]:
+    """The Python files a workflow asks for, and those its subworkflows do, as seen from outside.
+
+    What cannot be opened is left out here: loading says why.
+    """
+    seen.add(source.key)
+    named = named_files(source.text, file=source.file)
+    yield from (folder + name for name in named.python)
+    for name in named.workflows:
+        try:
+            inner = source.open(name) if source.open is not None else None
+        except (CannotOpen, OSError, UnicodeError):
+            continue
+        if inner is not None and inner.key not in seen:
+            yield from _python_files(inner, folder + name.removesuffix(Path(name).name), seen)
 
 
 def _enrolled(registry: Registry, nodes: Iterable[object]) -> Registry:
@@ -129,9 +146,51 @@ def _enrolled(registry: Registry, nodes: Iterable[object]) -> Registry:
     return registry
 
 
-def _reader(path: Path) -> ReadText:
-    """Reads files a workflow names, which lie beside it."""
-    return lambda name: (path.parent / name).read_text(encoding="utf-8")
+class _Around(TypedDict):
+    """What loading a text is told of the file it stood in; see `spec.nested.Source`."""
+
+    file: str
+    name: str
+    key: str
+    read_text: ReadText
+    open: OpenWorkflow
+
+
+def _around(path: Path, root: Path | None = None) -> _Around:
+    """How a workflow is called, and how it reaches the files it names, which lie beside it.
+
+    A subworkflow may lie anywhere below the folder of the outermost workflow (`root`), whatever
+    links lead there: who runs a file allows its folder, and no more.
+    """
+    root = path.parent.resolve() if root is None else root
+
+    def read_text(name: str) -> str:
+        return (path.parent / name).read_text(encoding="utf-8")
+
+    def open_workflow(name: str) -> Source:
+        found = path.parent / name
+        if Path(name).is_absolute() or not _real(found).is_relative_to(root):
+            raise CannotOpen(
+                f"{name} lies outside the folder of the workflow",
+                "put it beside or below the outermost workflow, and name it from this file",
+            )
+        return Source(found.read_bytes().decode("utf-8-sig"), **_around(found, root))
+
+    return _Around(
+        file=str(path),
+        name=path.stem,
+        key=str(_real(path)),
+        read_text=read_text,
+        open=open_workflow,
+    )
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads. Raises `OSError` for one that can lead nowhere."""
+    try:
+        return path.resolve()
+    except (ValueError, RuntimeError) as error:  # a null character, a circle of links
+        raise OSError(str(error)) from error
 
 
 def workflow(

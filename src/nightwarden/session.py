@@ -58,7 +58,8 @@ from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.driver import Driver
-from nightwarden.runtime.executors import Executor, ThreadExecutor
+from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor, ThreadExecutor
+from nightwarden.runtime.executors.references import refusal, refuse_while_loading
 from nightwarden.runtime.failing import Failure
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.log_masking import masked_logging
@@ -124,7 +125,9 @@ class Session:
         self.workflow = workflow
         self.bounds = bounds or Bounds()
         self.inputs = resolve_inputs(workflow, inputs or {})
-        self._definitions = _definitions(workflow, registry or _registry_of(workflow))
+        known = registry or _registry_of(workflow)
+        self._definitions = _definitions(workflow, known)
+        self._node_files = known.files
         self._plan = _plan(workflow)
         self._feeds = {name: InputFeed(name) for name in open_inputs}
         self._elements = open_elements(workflow, self._feeds)
@@ -229,6 +232,7 @@ class Session:
         """
         if self._opened:
             raise RunError(f"run {self.run_id} was opened before: a session runs once")
+        refuse_while_loading()
         self._opened = True
         log = JsonLines(self.record) if self.record is not None else None
         bus = Bus(log)
@@ -262,6 +266,7 @@ class Session:
             services,
             recorder,
             executor=self._executor or ThreadExecutor(),
+            processes=self._processes,
             settings=self._settings,
             stop_grace_s=self._stop_grace_s,
             feeds=fed_nodes(self._plan, self._feeds),
@@ -292,6 +297,11 @@ class Session:
         asyncio.get_running_loop().call_soon(self.cancel, "the record cannot be written")
 
     # -- wiring --
+
+    def _processes(self) -> StepExecutor:
+        from nightwarden.runtime.executors.processes import ProcessExecutor
+
+        return ProcessExecutor(files=self._node_files)
 
     def _deciding(self, bus: Bus, driver: Driver, registry: SecretRegistry) -> Deciding:
         bindings = {binding.node.id: binding for binding in driver.bindings()}
@@ -560,6 +570,17 @@ def _definitions(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]:
                     rule="unknown-type",
                     message=f"no node type {node.type!r} is known to this run",
                     remedy="name the Python file it is in, or pass the registry it was loaded with",
+                )
+            )
+        elif definition.type.executor == PROCESS and refusal(definition):
+            problems.append(
+                Problem(
+                    file=workflow.file,
+                    line=node.line,
+                    node=node.id,
+                    rule="process",
+                    message=f"{node.type} cannot run in a process of its own",
+                    remedy=refusal(definition),
                 )
             )
         else:

@@ -90,10 +90,18 @@ def started(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None) ->
 
 
 class Running:
-    """A command that goes on."""
+    """A command that goes on, and is killed at the end of its `with` block if it still does."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
 
     def wait_for(self, part: str) -> None:
         """Until standard error has a line with this in it; what came before is dropped."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nightwarden as nw
 from nightwarden import Absent, Context, Node, NodeError, RecoverableError, Stream
@@ -238,6 +238,17 @@ def gives_a_lock() -> object:
     return {"fine": 1, "lock": threading.Lock()}
 
 
+@nw.outputs
+class Two(NamedTuple):
+    first: int
+    second: object
+
+
+@nw.node(executor="process")
+def gives_two() -> Two:
+    return Two(1, threading.Lock())
+
+
 @nw.node(executor="process")
 class Setup(Node):
     async def run(self, value: int) -> int:
@@ -277,3 +288,26 @@ _covered = hidden(_covered)  # type: ignore[assignment]
 @nw.node(executor="process")
 def path_of(path: Path) -> Path:
     return path / "below"
+
+
+@nw.node(executor="process", retry_safe=True)
+def square(value: int) -> tuple[int, int]:
+    return value * value, os.getpid()
+
+
+@nw.node(executor="process")
+def dies_at_two(value: int) -> int:
+    if value == 2:
+        _kill()
+    return value
+
+
+@nw.node(executor="process", retry_safe=True, timeout=1.0)
+def once_bad(mark: str, how: str) -> str:
+    if Path(mark).exists():
+        return "second time"
+    Path(mark).touch()
+    if how == "die":
+        _kill()
+    while True:
+        pass

@@ -294,10 +294,10 @@ def test_ctrl_c_typed_at_a_question_cancels_the_run(place: Path) -> None:
 
 
 def test_ctrl_c_once_stops_cleanly(place: Path) -> None:
-    run = started(*one_step(place, "t.Wait"), cwd=place)
-    run.wait_for("begun")
-    run.send(signal.SIGINT)
-    done = run.end()
+    with started(*one_step(place, "t.Wait"), cwd=place) as run:
+        run.wait_for("begun")
+        run.send(signal.SIGINT)
+        done = run.end()
     assert done.code == 130
     assert done.lines == ["Ctrl-C: stopping… press Ctrl-C again to end at once"]
     assert done.out.splitlines()[0] == "── cancelled: Ctrl-C"
@@ -305,32 +305,32 @@ def test_ctrl_c_once_stops_cleanly(place: Path) -> None:
 
 
 def test_sigterm_is_like_one_ctrl_c_and_so_are_two(place: Path) -> None:
-    run = started(*one_step(place, "t.Wait"), cwd=place)
-    run.wait_for("begun")
-    run.send(signal.SIGTERM)
-    run.send(signal.SIGTERM)
-    done = run.end()
+    with started(*one_step(place, "t.Wait"), cwd=place) as run:
+        run.wait_for("begun")
+        run.send(signal.SIGTERM)
+        run.send(signal.SIGTERM)
+        done = run.end()
     assert done.code == 130
     assert done.out.splitlines()[0] == "── cancelled: SIGTERM"
 
 
 def test_ctrl_c_twice_ends_at_once(place: Path) -> None:
-    run = started(*one_step(place, "t.Deaf"), cwd=place)
-    run.wait_for("begun")
-    run.send(signal.SIGINT)
-    run.wait_for("stopping…")
-    run.send(signal.SIGINT)
-    done = run.end()
+    with started(*one_step(place, "t.Deaf"), cwd=place) as run:
+        run.wait_for("begun")
+        run.send(signal.SIGINT)
+        run.wait_for("stopping…")
+        run.send(signal.SIGINT)
+        done = run.end()
     assert (done.code, done.out, done.err) == (130, "", "")
 
 
 def test_ctrl_c_twice_ends_a_run_whose_loop_is_held_up(place: Path) -> None:
-    run = started(*one_step(place, "t.Hog"), cwd=place)
-    run.wait_for("begun")
-    run.send(signal.SIGINT)
-    run.wait_for("stopping…")
-    run.send(signal.SIGINT)
-    assert run.end().code == 130
+    with started(*one_step(place, "t.Hog"), cwd=place) as run:
+        run.wait_for("begun")
+        run.send(signal.SIGINT)
+        run.wait_for("stopping…")
+        run.send(signal.SIGINT)
+        assert run.end().code == 130
 
 
 # -- streams that are gone --

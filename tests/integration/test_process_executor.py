@@ -434,7 +434,10 @@ async def test_values_that_cannot_be_sent_are_named_by_slot(tmp_path: Path) -> N
         error = await error_of(run.start(steps.gives_a_lock))
         assert isinstance(error, NodeError)
         assert error.code == "not-picklable"
-        assert "result output: a dict cannot be sent to or from another process" in str(error)
+        assert str(error).startswith("process_steps.GivesALock: output output: a dict cannot be")
+        error = await error_of(run.start(steps.gives_two))
+        assert isinstance(error, NodeError)
+        assert str(error).startswith("process_steps.GivesTwo: output second: a lock cannot be sent")
         assert await run.call(steps.double, value=2) == 4
 
 

@@ -143,19 +143,26 @@ def test_the_page_says_what_may_be_answered_and_what_is(desk: Desk, name: str, p
 
 # -- the pages' commands --
 
+NUMBER = re.compile(r"\[(\d+(?:\.\d+)*)/\d+ ")
+"""`[2/5 ` before an item's label."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["media-with-costs.md", "nightly-ingest.md"])
 def test_the_commands_of_a_page_do_what_it_shows(desk: Desk, page: str) -> None:
-    """Each command runs; the lines below it are among what it prints, `…` being anything."""
+    """Each command runs; the lines below it are among what it prints, `…` being anything.
+
+    How many items there are may not be known yet where one of them fails.
+    """
     text = (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")
     ran = 0
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for command, shown in commands(block):
-            printed = shell(desk, command)
+            printed = NUMBER.sub(r"[\1 ", shell(desk, command))
             ran += 1
             for line in shown:
-                pattern = ".*".join(re.escape(part) for part in line.strip().split("…"))
+                parts = NUMBER.sub(r"[\1 ", line.strip()).split("…")
+                pattern = ".*".join(re.escape(part) for part in parts)
                 at = re.search(rf"^\s*{pattern}\s*$", printed, re.MULTILINE)
                 assert at is not None, f"{command}\nshould print\n{line}\nnot\n{printed}"
                 printed = printed[at.end() :]

@@ -1,4 +1,4 @@
-"""`make mutants`: small wrongs put into the kernel one at a time, to see which of them no test minds.
+"""`make mutants`: small wrongs put into the kernel one by one, to see which of them no test minds.
 
     source ─▶ sites (a comparison, a constant, a call …) ─▶ one wrong at a time
            ─▶ a forked process in which that module is the wrong one ─▶ the kernel's quick tests
@@ -21,11 +21,13 @@ import io
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -110,12 +112,12 @@ _BINARY: dict[type[ast.operator], type[ast.operator]] = {
 
 
 def _changes(node: ast.AST) -> Iterator[Callable[[], ast.AST]]:
-    """Every wrong that can be put in the place of a node; each is made anew when it is asked for."""
+    """Every wrong that can be put in the place of a node; each is made when it is asked for."""
     match node:
-        case ast.Compare(ops=[op]) if type(op) in _FLIPS:
-            yield lambda: _copy(node, ops=[_FLIPS[type(op)]()])
-        case ast.BoolOp(op=op):
-            other = ast.Or() if isinstance(op, ast.And) else ast.And()
+        case ast.Compare(ops=[comparison]) if type(comparison) in _FLIPS:
+            yield lambda: _copy(node, ops=[_FLIPS[type(comparison)]()])
+        case ast.BoolOp(op=junction):
+            other = ast.Or() if isinstance(junction, ast.And) else ast.And()
             yield lambda: _copy(node, op=other)
             for left_out in range(len(node.values)):
                 kept = [v for i, v in enumerate(node.values) if i != left_out]
@@ -126,7 +128,7 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], ast.AST]]:
             yield lambda: _copy(node, op=_BINARY[type(op)]())
         case ast.AugAssign(op=op) if type(op) in _BINARY:
             yield lambda: _copy(node, op=_BINARY[type(op)]())
-            yield lambda: ast.Pass()
+            yield ast.Pass
         case ast.Constant(value=bool()):
             yield lambda: ast.Constant(not node.value)
         case ast.Constant(value=int() | float()):
@@ -137,9 +139,11 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], ast.AST]]:
         case ast.Name(id=name, ctx=ast.Load()) if name in _NAMES:
             yield lambda: _copy(node, id=_NAMES[name])
         case ast.Expr(value=ast.Call()) | ast.Delete():
-            yield lambda: ast.Pass()
-        case ast.Assign() if any(isinstance(t, ast.Attribute | ast.Subscript) for t in node.targets):
-            yield lambda: ast.Pass()
+            yield ast.Pass
+        case ast.Assign() if any(
+            isinstance(t, ast.Attribute | ast.Subscript) for t in node.targets
+        ):
+            yield ast.Pass
         case ast.If() | ast.While():
             yield lambda: _copy(node, test=ast.Constant(False))
             if isinstance(node, ast.If) and not isinstance(node.test, ast.Compare):
@@ -148,9 +152,9 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], ast.AST]]:
             yield lambda: node.body
             yield lambda: node.orelse
         case ast.Continue():
-            yield lambda: ast.Break()
+            yield ast.Break
         case ast.Break():
-            yield lambda: ast.Continue()
+            yield ast.Continue
 
 
 def _copy(node: ast.AST, **fields: object) -> ast.AST:
@@ -167,12 +171,15 @@ class _Place(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         if _says_nothing(node):
             return node
+        if isinstance(node, ast.ClassDef) and node.keywords:
+            return node  # a record: its fields and how it is kept, nothing that is done
         for make in _changes(node):
             number = len(self.found)
             line = getattr(node, "lineno", 0)
             text = ""
             if self.wanted < 0:
-                text = f"{_line(node)}  →  {_line(make())}"
+                where = _source(self.module).splitlines()[line - 1].strip()
+                text = f"{where}   [{_line(node)} → {_line(make())}]"
             self.found.append(Wrong(self.module, line, number, text))
             if number == self.wanted:
                 return ast.fix_missing_locations(ast.copy_location(make(), node))
@@ -243,8 +250,8 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self._code, module.__dict__)
 
 
-def _attempt(wrong: Wrong | None) -> int:
-    """In a forked process: run the tests against the change; 0 if they all pass."""
+def _attempt(wrong: Wrong | None, tests: Sequence[str]) -> int:
+    """In a forked process: run tests against the change; 0 if they all pass."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     signal.alarm(HANGS_AFTER_S)
     loader = _Loader(wrong) if wrong is not None else None
@@ -253,13 +260,16 @@ def _attempt(wrong: Wrong | None) -> int:
     import pytest
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        code = pytest.main([*TESTS, *_QUICKLY, "--rootdir", str(ROOT)])
+        code = pytest.main([*tests, *_QUICKLY, "--rootdir", os.getcwd()])
+    import nightwarden
+
+    assert Path.cwd() in Path(nightwarden.__file__).parents, "not the copy"
     assert loader is None or loader.used, "the tests never loaded what was changed"
     return int(code)
 
 
-def _settle() -> None:
-    """Import once, before any fork, what the tests need and what is not ours."""
+def _settle(copy: Path) -> None:
+    """Work on a copy, whoever edits meanwhile; import, before any fork, what is not ours."""
     import hypothesis
     import msgspec  # noqa: F401
     import pydantic  # noqa: F401
@@ -275,17 +285,20 @@ def _settle() -> None:
         phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
         report_multiple_bugs=False,
     )
-    sys.path.insert(0, str(ROOT / "tests"))
-    os.chdir(ROOT)
+    for folder in ("src", "tests"):
+        shutil.copytree(ROOT / folder, copy / folder)
+        sys.path.insert(0, str(copy / folder))
+    shutil.copy2(ROOT / "pyproject.toml", copy)
+    os.chdir(copy)
 
 
-def _forked(wrong: Wrong | None) -> int:
+def _forked(wrong: Wrong | None, tests: Sequence[str]) -> int:
     child = os.fork()
     if child:
         return child
     code = 1
     try:
-        code = _attempt(wrong)
+        code = _attempt(wrong, tests)
     except BaseException:
         code = 1
     finally:
@@ -298,7 +311,7 @@ class Tally:
 
     killed: int = 0
     hung: int = 0
-    survived: list[Wrong] = None  # type: ignore[assignment]
+    survived: list[Wrong] = field(default_factory=list)
 
     def note(self, wrong: Wrong, status: int) -> None:
         """A process has ended."""
@@ -311,14 +324,29 @@ class Tally:
             print(f"survived  {wrong.module}.py:{wrong.line}  {wrong.text}", flush=True)
 
 
-def run(chosen: Sequence[Wrong], minutes: float, jobs: int) -> tuple[Tally, int]:
+def _sound() -> list[str]:
+    """The tests that pass without any change; only they have something to say about one."""
+    sound = []
+    for test in TESTS:
+        _, status = os.waitpid(_forked(None, [test]), 0)
+        if status:
+            print(f"left out, for it fails without any change: {test}", flush=True)
+        else:
+            sound.append(test)
+    return sound
+
+
+def run(
+    chosen: Sequence[Wrong], tests: Sequence[str], minutes: float, jobs: int
+) -> tuple[Tally, int]:
     """Try changes, so many at once, until all are tried or the time is over."""
-    tally, ends, running = Tally(survived=[]), time.monotonic() + 60 * minutes, {}
+    tally, ends = Tally(), time.monotonic() + 60 * minutes
+    running: dict[int, Wrong] = {}
     ahead = list(reversed(chosen))
     while ahead or running:
         while ahead and len(running) < jobs and time.monotonic() < ends:
             wrong = ahead.pop()
-            running[_forked(wrong)] = wrong
+            running[_forked(wrong, tests)] = wrong
         if not running:
             break
         child, status = os.wait()
@@ -328,7 +356,7 @@ def run(chosen: Sequence[Wrong], minutes: float, jobs: int) -> tuple[Tally, int]
 
 def main() -> int:
     """The command line."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    options = argparse.ArgumentParser(description="which wrongs in the kernel no test minds")
     options.add_argument("--minutes", type=float, default=10)
     options.add_argument("--file", action="append", choices=FILES, help="only this module")
     options.add_argument("--seed", type=int, default=0, help="which changes come first")
@@ -341,14 +369,12 @@ def main() -> int:
             print(f"{wrong.module}.py:{wrong.line}  {wrong.text}")
         return 0
     random.Random(given.seed).shuffle(found)
-    _settle()
-    _, status = os.waitpid(_forked(None), 0)
-    if status:
-        print("the tests fail without any change: nothing to learn", file=sys.stderr)
-        return 2
-    began = time.monotonic()
-    tally, tried = run(found, given.minutes, given.jobs)
-    spent = time.monotonic() - began
+    with tempfile.TemporaryDirectory() as copy:
+        _settle(Path(copy))
+        tests = _sound()
+        began = time.monotonic()
+        tally, tried = run(found, tests, given.minutes, given.jobs)
+        spent = time.monotonic() - began
     print(
         f"{tried} of {len(found)} changes tried in {spent:.0f} s: {tally.killed} killed by a test, "
         f"{tally.hung} by time or memory, {len(tally.survived)} survived"

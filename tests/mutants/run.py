@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PACKAGE = Path("src") / "nightwarden"
 AT_ONCE = 2
+_ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PASSED, FAILED = 0, 1
 """Exit codes of pytest; anything else means that the test was not run at all."""
 
@@ -92,11 +93,11 @@ def _copy(folder: Path) -> None:
 
 def _pytest(arguments: Sequence[str], folder: Path) -> Tried:
     path = os.pathsep.join((str(folder / "src"), str(ROOT / "tests")))
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "mutants.copied"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "mutants.copied"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path, "NIGHTWARDEN_COPY": str(folder)},
+        env={**os.environ, **_ALONE, "PYTHONPATH": path, "NIGHTWARDEN_COPY": str(folder)},
         capture_output=True,
         text=True,
         check=False,

@@ -27,7 +27,7 @@ from nightwarden.kernel.effects import (
     Widen,
 )
 from nightwarden.kernel.state import Gathered
-from nightwarden.verdict import DecidedBy, EndStream, Fail, Skip
+from nightwarden.verdict import DecidedBy, EndStream, Fail, Skip, Substitute
 
 
 def started(*nodes: object, **settings: object) -> Hand:
@@ -374,7 +374,11 @@ def test_an_empty_fan_out_gives_an_empty_list() -> None:
     """row: K1-FAN-COLLECT"""
     run = started(fan("items"), step("list", x=collect("items")))
     run.returns("items")
-    assert (collected(run).values, len(collected(run).indices), collected(run).losses) == ([], 0, ())
+    assert (collected(run).values, len(collected(run).indices), collected(run).losses) == (
+        [],
+        0,
+        (),
+    )
 
 
 def test_several_edges_are_collected_in_item_then_edge_order() -> None:
@@ -463,6 +467,18 @@ def test_a_reader_may_read_in_the_order_of_arrival() -> None:
     assert feeds(run) == [(1, "b"), (0, "a")]
 
 
+def test_what_came_first_is_read_first_where_arrival_counts() -> None:
+    """row: K1-FAN-READ"""
+    arriving = stream("each", by_arrival=True)
+    run = started(fan("items"), step("each", x="items"), step("read", x=arriving))
+    run.emits("items", 0, 1, 2)
+    for item in (2, 0, 1):
+        run.returns("each", item, output=item)
+    for _ in range(3):
+        run.asks("read", "x")
+    assert feeds(run) == [(2, 2), (0, 0), (1, 1)]
+
+
 def test_a_reader_starts_at_the_close_of_an_empty_fan_out() -> None:
     """row: K1-FAN-READ"""
     run = started(fan("items"), step("read", x=stream("items")))
@@ -487,6 +503,29 @@ def test_a_reader_passes_over_what_is_absent_and_carries_its_losses() -> None:
     assert [i for i, _ in run.machine.losses(run.calls["read", ()], "x")] == [0]
     run.returns("read", output="all")
     assert [c.lineage for c in run.causes(run.settled("read")[()])] == [(0,)]
+
+
+def test_a_reader_carries_the_repairs_it_has_read() -> None:
+    """row: K1-FAN-READ, K1-CAUSES"""
+    run = started(fan("items"), step("each", x="items"), step("read", x=stream("each")))
+    run.emits("items", 0)
+    run.fails("each", 0, has_candidate=True, checkable=True)
+    run.decides(Substitute({"output": 1}), outputs=(1,))
+    run.asks("read", "x")
+    assert feeds(run) == [(0, 1)]
+    run.returns("read", output="r")
+    assert [c.lineage for c in run.causes(run.settled("read")[()])] == [(0,)]
+
+
+def test_a_reader_that_was_fed_waits_no_longer() -> None:
+    """row: K2-PARKED"""
+    run = started(fan("items"), step("read", x=stream("items")))
+    run.emits("items", 0)
+    run.asks("read", "x")
+    run.asks("read", "x")
+    assert run.machine.paused(run.calls["read", ()])
+    run.emits("items", 1)
+    assert not run.machine.paused(run.calls["read", ()])
 
 
 def test_a_reader_does_not_carry_what_it_has_not_read() -> None:
@@ -567,6 +606,48 @@ def test_a_running_reader_is_cancelled_when_a_failed_item_reaches_its_slot() -> 
     assert run.node("read").cancelled == 1
 
 
+def test_a_reader_that_waits_for_its_place_is_pruned_by_a_failed_item() -> None:
+    """row: K3-KEEP-GOING"""
+    read = node("read", {"x": stream("each")}, concurrency=1)
+    run = started(
+        fan("outer"), fan("items", x="outer"), step("each", x="items"), read, keep_going=True
+    )
+    run.emits("outer", 0, 1)
+    for outer in (0, 1):
+        run.emits("items", "a", "b", at=(outer,))
+        run.returns("each", outer, 0)
+    assert set(run.ran("read")) == {(0,)}
+    forfeit(run, "each", 1, 1)
+    run.returns("each", 0, 1)
+    run.returns("read", 0)
+    assert set(run.ran("read")) == {(0,)}
+    assert run.kind("read", 1) is Kind.FAILED
+    for outer in (0, 1):
+        run.returns("items", outer)
+    run.returns("outer")
+    assert run.status() == "failed"
+
+
+def test_a_reader_that_is_cancelled_gives_its_place_to_one() -> None:
+    """row: K3-KEEP-GOING"""
+    read = node("read", {"x": stream("each")}, concurrency=1)
+    run = started(
+        fan("outer"), fan("items", x="outer"), step("each", x="items"), read, keep_going=True
+    )
+    run.emits("outer", 0, 1, 2)
+    for outer in range(3):
+        run.emits("items", "a", "b", at=(outer,))
+        run.returns("each", outer, 0)
+    run.asks("read", "x", 0)
+    run.asks("read", "x", 0)
+    assert set(run.ran("read")) == {(0,), (1,)}
+    forfeit(run, "each", 0, 1)
+    run.halted("read", 0)
+    assert set(run.ran("read")) == {(0,), (1,)}
+    run.returns("read", 1)
+    assert set(run.ran("read")) == {(0,), (1,), (2,)}
+
+
 # -- windows --
 
 
@@ -607,6 +688,21 @@ def test_a_run_in_which_everything_waits_widens_a_window_and_says_so() -> None:
     assert len(run.of(Widen)) == 1
     run.emits("items", 3)
     assert [e.window for e in run.of(Widen)] == [4, 8]
+
+
+def test_a_reader_that_waits_is_no_reason_not_to_widen() -> None:
+    """row: K2-PRESSURE, K2-PARKED"""
+    reads = {"x": stream("items"), "y": stream("each")}
+    run = started(
+        fan("items"), step("each", x="items"), node("read", reads), step("r", z=stream("items")),
+        window=1,
+    )  # fmt: skip
+    run.emits("items", 0)
+    run.returns("each", 0)
+    for name, slot in (("read", "y"), ("read", "y"), ("r", "z"), ("r", "z")):
+        run.asks(name, slot)
+    assert [e.window for e in run.of(Widen)] == [2]
+    assert len(run.of(Resume)) == 1
 
 
 def test_a_window_is_not_widened_while_something_still_runs() -> None:

@@ -12,7 +12,7 @@ from by_hand import Hand
 
 import nightwarden as nw
 from nightwarden.kernel.causes import Absent, Carried, Kind
-from nightwarden.kernel.effects import Answer, Escalate, Pause, Warn
+from nightwarden.kernel.effects import Answer, Escalate, Pause, Warn, Widen
 from nightwarden.kernel.state import Gathered
 from nightwarden.kernel.stimuli import ControlEnded, ControlSent, RunCancelled
 from nightwarden.spec.build import Builder
@@ -32,6 +32,11 @@ async def step(x: object = None) -> object:
 
 @nw.node(type="rules.Listed")
 async def listed(x: nw.Collect[object]) -> object:
+    return x
+
+
+@nw.node(type="rules.Both")
+async def both(x: nw.Stream[object], y: nw.Collect[object]) -> object:
     return x
 
 
@@ -104,6 +109,7 @@ def test_unequal_sides_are_a_failure_that_names_them(longer: str) -> None:
     (escalation,) = run.of(Escalate)
     sides = {"a": ("right", "left"), "b": ("left", "right")}[longer]
     assert f"{sides[0]} ended after 2 items, {sides[1]} has more" in escalation.detail
+    assert escalation.signature == "zip:unequal"
     assert [str(a) for a in escalation.allowed] == ["end_stream", "fail"]
     run.decides(EndStream())
     assert len(pairs(run)) == 2
@@ -127,6 +133,51 @@ def test_what_one_side_has_beyond_an_early_end_is_lost_to_it(shorter: str) -> No
     assert (run.root(other).kept, len(run.root(other).missing)) == (1, 1)
     assert run.root("zip").marks == {"early": 1}
     assert run.status() == "completed"
+
+
+def test_pairs_of_a_side_that_ended_early_end_early_too() -> None:
+    """row: K1-FAN-ZIP"""
+    run = begun(zipped)
+    run.emits("a", 0)
+    run.emits("b", 0)
+    run.returns("each", 0)
+    run.returns("b")
+    run.fails("a")
+    run.decides(EndStream())
+    assert len(pairs(run)) == 1
+    assert run.root("zip").marks == {"early": 1}
+
+
+def test_a_pair_that_lacks_both_sides_names_both_causes() -> None:
+    """row: K1-FAN-ZIP, K1-CAUSES"""
+
+    def drawn(w: Builder) -> None:
+        a = w.add(step, id="one", x=w.add(items, id="a"))
+        b = w.add(step, id="two", x=w.add(items, id="b"))
+        pair = w.add("flow.Zip", id="zip", left=a, right=b)
+        w.add(step, id="use", x=pair.slot("left"))
+
+    run = begun(drawn)
+    run.emits("a", 0)
+    run.emits("b", 0)
+    run.returns("one", 0, nothing=1)
+    run.fails("two", 0)
+    run.decides(Skip())
+    found = run.settled("zip", "left")[0,]
+    assert isinstance(found, Absent)
+    assert found.kind is Kind.LOST
+    assert [c.node_id for c in run.causes(found)] == ["one", "two"]
+
+
+def test_a_cancel_ends_what_the_kernel_runs_itself() -> None:
+    """row: S5-CANCEL"""
+    run = begun(zipped)
+    run.emits("a", 0)
+    run.emits("b", 0)
+    run.returns("each", 0)
+    run.tell(RunCancelled())
+    assert run.node("zip").cancelled == 1
+    assert "zip" not in {c.node.plan.id for c in run.machine._state.calls.values()}
 
 
 # -- Cross --
@@ -280,6 +331,27 @@ def test_an_iteration_that_leads_nowhere_ends_the_loop(*, lost: bool) -> None:
     assert run.root("loop").marks == {"early" if lost else "closed": 1}
 
 
+def test_a_loop_that_lacks_both_its_ways_back_names_both_causes() -> None:
+    """row: K1-FAN-LOOP, K1-CAUSES"""
+
+    def drawn(w: Builder) -> None:
+        loop = w.add("flow.Loop", id="loop", initial=w.add(step, id="start"))
+        body = w.add(step, id="body", x=loop.slot("value"))
+        again = w.add(holds, id="again", x=loop.slot("value"))
+        w.feed(loop, next=body, condition=again)
+        w.add(step, id="end", x=loop.slot("done"))
+
+    run = begun(drawn)
+    run.returns("start")
+    run.returns("body", 0, nothing=1)
+    run.fails("again", 0)
+    run.decides(Skip())
+    found = run.settled("loop", "done")[()]
+    assert isinstance(found, Absent)
+    assert found.kind is Kind.LOST
+    assert sorted(c.node_id for c in run.causes(found)) == ["again", "body"]
+
+
 def test_a_failed_iteration_fails_what_comes_of_the_loop() -> None:
     """row: K1-FAN-LOOP, K3-KEEP-GOING"""
     run = begun(looping, keep_going=True)
@@ -378,6 +450,42 @@ def test_a_caller_is_released_when_the_run_ends() -> None:
     assert [(a.call, a.outputs, a.error) for a in run.of(Answer)] == [
         (call, None, "the run is ending")
     ]
+
+
+def test_a_run_that_stops_takes_no_more_events() -> None:
+    """row: K1-FAN-CONTROL, K3-STOP"""
+    run = begun(controlled)
+    run.fails("once")
+    run.decides(Fail())
+    call = send(run, "one", 5, awaits=True)
+    assert [(a.call, a.error) for a in run.of(Answer)] == [(call, "the run is ending")]
+
+
+def test_what_a_caller_says_after_its_end_changes_nothing() -> None:
+    """row: K1-FAN-CONTROL"""
+    run = begun(controlled)
+    run.returns("one")
+    over = run.calls["one", ()]
+    assert run.tell(ControlEnded(over, run._plan("tool").index)) == []
+    send(run, "one", 5, awaits=True)
+    assert [a.outputs for a in run.of(Answer)] == [None]
+
+
+def test_a_caller_that_has_its_answer_no_longer_counts_as_waiting() -> None:
+    """row: K1-FAN-CONTROL, K2-PRESSURE"""
+
+    def drawn(w: Builder) -> None:
+        many = w.add(items, id="many")
+        tool = w.add("rules.Step", id="tool")
+        w.add(step, id="one", controls=[tool])
+        w.add(both, id="both", x=many, y=many.collect())
+
+    run = begun(drawn, window=2)
+    send(run, "one", 1, awaits=True)
+    run.returns("tool", 0)
+    run.returns("one")
+    run.emits("many", 0, 1)
+    assert [e.window for e in run.of(Widen)] == [4]
 
 
 def test_the_events_are_over_when_every_controller_is() -> None:

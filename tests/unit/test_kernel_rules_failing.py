@@ -190,10 +190,13 @@ def test_a_retry_beyond_the_budget_is_refused_by_the_bounds() -> None:
     assert outcomes(run) == [(1, "stopped")]
 
 
-def test_a_retry_that_is_refused_for_another_reason_is_not_the_bounds_doing() -> None:
+@pytest.mark.parametrize("facts", [{"assets": 1}, {"retry_after_s": 301.0}])
+def test_a_retry_that_is_refused_for_another_reason_is_not_the_bounds_doing(
+    facts: dict[str, Any],
+) -> None:
     """row: S1-CREDIT-KERNEL"""
     run = started(safe("step"), max_retries=0)
-    run.fails("step", assets=1)
+    run.fails("step", **facts)
     run.decides(Retry())
     assert [e.decision.decided_by for e in run.of(Apply)] == [DecidedBy.KERNEL]
 
@@ -226,7 +229,9 @@ def test_a_skipped_step_leaves_all_its_slots_lost() -> None:
 def test_a_skipped_fan_out_gives_no_empty_list() -> None:
     """row: K1-VERDICT-SKIP-FANOUT, K1-VERDICT-NEVER-OPENED"""
     run = started(
-        fan("items", outs=("total",)), step("list", x=collect("items")), step("sum", n="items.total")
+        fan("items", outs=("total",)),
+        step("list", x=collect("items")),
+        step("sum", n="items.total"),
     )
     run.fails("items")
     run.decides(Skip())
@@ -266,7 +271,9 @@ def test_a_fan_out_below_a_branch_not_taken_never_opens() -> None:
 def test_an_ended_stream_keeps_what_it_put_out() -> None:
     """row: K1-VERDICT-END-STREAM"""
     run = started(
-        fan("items", outs=("total",)), step("list", x=collect("items")), step("sum", n="items.total")
+        fan("items", outs=("total",)),
+        step("list", x=collect("items")),
+        step("sum", n="items.total"),
     )
     run.emits("items", "a", "b")
     run.fails("items")
@@ -360,7 +367,12 @@ def test_a_retry_takes_its_place_before_what_waits() -> None:
 
 @pytest.mark.parametrize(
     ("retry_after_s", "jitters", "delays"),
-    [(None, (0.0, 0.0), [0.5, 1.0]), (None, (0.5, 0.5), [0.75, 1.5]), (7.0, (0.5, 0.5), [7, 7])],
+    [
+        (None, (0.0, 0.0), [0.5, 1.0]),
+        (None, (0.5, 0.5), [0.75, 1.5]),
+        (7.0, (0.5, 0.5), [7, 7]),
+        (0.25, (0, 0), [0.25, 0.25]),
+    ],
 )
 def test_a_delay_is_what_the_error_asks_for_else_exponential(
     retry_after_s: float | None, jitters: tuple[float, ...], delays: list[float]
@@ -381,7 +393,10 @@ def test_a_delay_is_what_the_error_asks_for_else_exponential(
 def test_a_later_failure_names_what_its_inputs_have_lived_through() -> None:
     """row: K1-CAUSES"""
     run = started(
-        fan("items"), step("each", x="items"), step("list", x=collect("each")), step("end", x="list")
+        fan("items"),
+        step("each", x="items"),
+        step("list", x=collect("each")),
+        step("end", x="list"),
     )
     run.emits("items", *range(3))
     run.returns("items")
@@ -472,6 +487,13 @@ def test_an_item_that_every_exit_passed_over_was_filtered_out() -> None:
     run.returns("a", 1)
     run.returns("b", 1)
     assert (run.root("items").filtered, run.root("items").kept) == (1, 2)
+    assert run.machine.report().run.filtered == 0
+
+
+def test_a_run_of_which_nothing_was_taken_was_filtered_out() -> None:
+    run = started(step("if"), step("a", x="if"))
+    run.returns("if", nothing=1)
+    assert run.machine.report().run.filtered == 1
 
 
 def test_every_edge_of_a_root_sees_every_item_once() -> None:

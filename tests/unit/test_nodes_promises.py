@@ -35,6 +35,8 @@ RETRY_SAFE = {
     "flow.Loop": False,
     "flow.Merge": True,
     "flow.Sort": True,
+    "flow.Subworkflow": False,
+    "flow.Value": True,
     "flow.Window": False,
     "flow.Zip": False,
     "html.Extract": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import event, given
@@ -246,3 +247,45 @@ def test_an_edge_is_at_most_one_root_deeper_than_its_source(workflow: Workflow) 
     for edge in workflow.edges:
         own = analysis.scopes[edge.source]
         assert edge_scope(edge, workflow, analysis.scopes) in (own, (*own, edge.source))
+
+
+@given(
+    st.integers(2, 7).flatmap(
+        lambda n: st.tuples(
+            st.just(n),
+            st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=14),
+        )
+    )
+)
+def test_every_circle_is_found_whatever_hangs_on_it(
+    drawn: tuple[int, set[tuple[int, int]]],
+) -> None:
+    """kernel.md §5: nothing that feeds itself may be loaded."""
+    size, pairs = drawn
+    step = NodeType(
+        name="t.Step",
+        inputs={f"i{k}": InputSlot(name=f"i{k}", type=object) for k in range(size)},
+        outputs={"output": OutputSlot(name="output", type=object)},
+    )
+    workflow = Workflow(
+        name="drawn",
+        nodes=tuple(NodeSpec(id=f"n{k}", type="t.Step") for k in range(size)),
+        edges=tuple(
+            EdgeSpec(source=f"n{a}", source_slot="output", target=f"n{b}", target_slot=f"i{a}")
+            for a, b in sorted(pairs)
+        ),
+        types={f"n{k}": step for k in range(size)},
+    )
+    reach = {(a, b) for a, b in pairs}
+    for k in range(size):
+        reach |= {
+            (a, b) for a in range(size) for b in range(size) if (a, k) in reach and (k, b) in reach
+        }
+    circular = any((k, k) in reach for k in range(size))
+    analysis = analyse(workflow)
+    assert bool(analysis.problems) == circular
+    assert circular == (len(analysis.order) < size)
+    for problem in analysis.problems:
+        path = [int(part[1:]) for part in problem.message.split(": ")[1].split(" → ")]
+        assert path[0] == path[-1]
+        assert all(pair in pairs for pair in pairwise(path))

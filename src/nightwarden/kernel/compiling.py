@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from nightwarden.errors import KernelBug
 from nightwarden.kernel.plan import (
     CONTROL,
     RUN,
@@ -35,7 +36,14 @@ from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 
 def compile_plan(workflow: Workflow, analysis: Analysis) -> Plan:
-    """Compile a workflow that has no problems."""
+    """Compile a workflow that has no problems.
+
+    Raises `KernelBug` for one that static analysis could not place whole: a node left out of the
+    plan would be work left out of the run.
+    """
+    lost = {node.id for node in workflow.nodes} - set(analysis.order)
+    if lost:
+        raise KernelBug(f"analysis left these nodes without a place: {', '.join(sorted(lost))}")
     return _Compiler(workflow, analysis).compile()
 
 

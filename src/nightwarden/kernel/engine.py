@@ -171,11 +171,14 @@ def _loop(state: State, call: Call) -> None:
     group = call.group
     assert group is not None
     if group.emitted == 0:
-        _iterate(state, call, _carrying(call.inputs[0], call.carried))
+        given = call.node.plan.spec.properties
+        first = call.inputs[0] if call.inputs else given["initial"]
+        _iterate(state, call, _carrying(first, call.carried))
         return
     absents = [s for s in call.feedback.values() if type(s) is Absent]
     following = call.feedback["next"]
-    condition = call.feedback.get("condition", True)
+    given = call.node.plan.spec.properties
+    condition = call.feedback.get("condition", given.get("condition", True))
     call.feedback = {}
     if absents:
         cause = absents[0] if len(absents) == 1 else merge(state, absents[0], absents[1])
@@ -188,7 +191,7 @@ def _loop(state: State, call: Call) -> None:
         return
     if type(condition) is Carried:
         following = _carrying(following, condition.causes, state)
-    most = call.node.plan.spec.properties.get("max_iterations", MOST_ITERATIONS)
+    most = given.get("max_iterations", MOST_ITERATIONS)
     assert isinstance(most, int)
     if wanted and group.emitted < most:
         _iterate(state, call, following)

@@ -239,6 +239,10 @@ class Machine:
             outputs(state, node.outs, node, call.item, values, carried)
             return
         outputs(state, node.ends, node, call.item, values, carried)
+        if call.buffers and carried:
+            # What it read after its last frame is behind what collects those frames too.
+            for buffer in call.group.buffers:
+                buffer.carried = state.causes.union(buffer.carried, carried)
         close_group(state, call.group, "cut" if call.group.cut else "closed")
 
     def _emitted(self, stimulus: Emitted) -> None:

@@ -218,7 +218,7 @@ def _items(report: RunReport) -> Iterator[str]:
 def _kept(root: Mapping[str, Any]) -> int:
     """Items that are in the result; in a run that stopped, what never got there is not."""
     exits = [mapping_of(found) for found in list_of(root.get("exits"))]
-    arrived = [sum(e.get(c, 0) for c in ("delivered", "not_taken", "left")) for e in exits]
+    arrived = [sum(int(e.get(c, 0)) for c in ("delivered", "not_taken", "left")) for e in exits]
     return min([int(root.get("kept", 0)), *arrived])
 
 

@@ -21,6 +21,7 @@ from nightwarden.kernel.state import Gathered
 from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
 from nightwarden.runtime.copying import SHARED, NotCopiable, private
+from nightwarden.runtime.executors import PROCESS
 from nightwarden.spec.assign import assignable
 from nightwarden.spec.catalog import SlotKind
 from nightwarden.spec.checker import Checker
@@ -279,7 +280,9 @@ def _copied_slots(plan: Plan, node: NodePlan) -> Mapping[str, bool]:
             copies[CONTROL] = False
             continue
         kept_for_retry = node.type.retry_safe or node.type.idempotent_by is not None
-        copies[slot.name] = not node.type.pure and (
+        # What goes to another process is copied on its way.
+        alone = node.type.pure or node.type.executor == PROCESS
+        copies[slot.name] = not alone and (
             kept_for_retry or slot.depth < node.depth or _shared(plan, node, slot)
         )
     return copies

@@ -26,7 +26,7 @@ from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.context import StepContext
 from nightwarden.runtime.controlling import CallControls, Switchboard
-from nightwarden.runtime.executors import Executor
+from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.recording import Recorder
@@ -48,6 +48,7 @@ class Desk:
         recorder: Recorder,
         *,
         executor: Executor,
+        processes: Callable[[], StepExecutor],
         feeds: Mapping[int, InputFeed],
         tell: Callable[[Stimulus], None],
     ) -> None:
@@ -56,6 +57,8 @@ class Desk:
         self.services = services
         self.recorder = recorder
         self.executor = executor
+        self._make_processes = processes
+        self._processes: StepExecutor | None = None
         self.feeds = feeds
         self.tell = tell
         self.board = Switchboard(plan, tell)
@@ -87,6 +90,25 @@ class Desk:
             ),
         )
 
+    async def elsewhere(self, invoke: Invoke, account: Account, arguments: Arguments) -> object:
+        """Run a step in a process of its own; its time counts from when it has begun there."""
+        if self._processes is None:
+            self._processes = self._make_processes()
+        binding = self.bindings[invoke.node]
+        return await self._processes.run_step(
+            binding.definition,
+            arguments.values,
+            self.context(invoke, account),
+            account,
+            timeout_s=timeout_of(binding.node),
+        )
+
+    def close(self) -> None:
+        """No more steps will run."""
+        self.executor.close()
+        if self._processes is not None:
+            self._processes.close()
+
     def ended_badly(
         self,
         invoke: Invoke,
@@ -109,7 +131,10 @@ class Desk:
             self.tell(StepSuspended(invoke.call, self.services.mask(error.reason)))
             return
         binding = self.bindings[invoke.node]
-        threaded = binding.definition.mode in (Mode.THREAD, Mode.THREAD_GENERATOR)
+        threaded = (
+            binding.definition.mode in (Mode.THREAD, Mode.THREAD_GENERATOR)
+            and binding.node.type.executor != PROCESS  # a process is gone when its time is over
+        )
         self.tell(
             self.recorder.failed(
                 invoke,

@@ -47,7 +47,7 @@ from nightwarden.nodes.define import Mode, NodeDef
 from nightwarden.runtime.binding import Binding
 from nightwarden.runtime.deciding import Deciding
 from nightwarden.runtime.desk import Desk
-from nightwarden.runtime.executors import Executor
+from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor, processors
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.instances import Instances
 from nightwarden.runtime.plain import PlainCalls
@@ -69,6 +69,8 @@ def default_limit(node: NodePlan, definition: NodeDef) -> int:
         return chosen
     if definition.is_class or not node.type.retry_safe:
         return 1
+    if node.type.executor == PROCESS:
+        return processors()
     return THREAD_CONCURRENCY if definition.mode is Mode.THREAD else ASYNC_CONCURRENCY
 
 
@@ -83,6 +85,7 @@ class Driver:
         recorder: Recorder,
         *,
         executor: Executor,
+        processes: Callable[[], StepExecutor],
         settings: Settings,
         stop_grace_s: float = 30.0,
         feeds: Mapping[int, InputFeed] | None = None,
@@ -102,6 +105,7 @@ class Driver:
             services,
             recorder,
             executor=executor,
+            processes=processes,
             feeds=feeds or {},
             tell=self.tell,
         )
@@ -300,7 +304,7 @@ class Driver:
         if self.deciding is not None:
             await self.deciding.aclose()
         await self._instances.tear_down()
-        self._desk.executor.close()
+        self._desk.close()
 
     def _cancel_timers(self) -> None:
         for timer in self._timers.values():

@@ -19,6 +19,7 @@ from nightwarden.nodes.define import Mode
 from nightwarden.runtime.accounting import Account, current
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.desk import GRACE_S, Desk, timeout_of, uncancel
+from nightwarden.runtime.executors import PROCESS
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.pool import Pool, Worker
 
@@ -118,6 +119,8 @@ class PlainCalls:
         desk, mode = self._desk, pool.binding.definition.mode
         assert worker.account is not None
         desk.prepare(invoke, worker.account, arguments)
+        if pool.binding.node.type.executor == PROCESS:
+            return await desk.elsewhere(invoke, worker.account, arguments)
         code = desk.codes[invoke.node]
         timeout_s = timeout_of(pool.binding.node)
         timer: asyncio.TimerHandle | None = None
@@ -193,6 +196,7 @@ class PlainCalls:
 def _direct(binding: Binding, code: Any) -> tuple[Any, str]:
     """The code of a coroutine with one input that needs no care, and that input's name."""
     plain = binding.definition.mode is Mode.COROUTINE and timeout_of(binding.node) is None
-    if plain and binding.single and binding.definition.context_name is None:
+    here = binding.node.type.executor != PROCESS
+    if plain and here and binding.single and binding.definition.context_name is None:
         return code, binding.single
     return code, ""

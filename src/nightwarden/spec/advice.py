@@ -13,7 +13,7 @@ Read next: `scopes.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from nightwarden.lineage import Scope
 from nightwarden.spec.catalog import SlotKind
@@ -27,15 +27,25 @@ def advise(
     analysis: Analysis,
     findings: Findings,
     lines: Mapping[str, int | None],
+    led_inside: Set[str] = frozenset(),
 ) -> None:
-    """Add the warnings for a workflow without errors. `lines` has those of `inputs.NAME`."""
-    _unused_inputs(workflow, findings, lines)
+    """Add the warnings for a workflow without errors. `lines` has those of `inputs.NAME`.
+
+    `led_inside` are inputs that lead into a subworkflow, whether or not it uses them. What is
+    the matter inside a subworkflow is said where its own file is checked.
+    """
+    _unused_inputs(workflow, findings, lines, led_inside)
     _cannot_resume(workflow, findings)
     _holds_all_items(workflow, analysis, findings)
 
 
-def _unused_inputs(workflow: Workflow, findings: Findings, lines: Mapping[str, int | None]) -> None:
-    used = {edge.source_slot for edge in workflow.edges if edge.source == INPUTS}
+def _unused_inputs(
+    workflow: Workflow,
+    findings: Findings,
+    lines: Mapping[str, int | None],
+    led_inside: Set[str],
+) -> None:
+    used = {edge.source_slot for edge in workflow.edges if edge.source == INPUTS} | led_inside
     for spec in workflow.inputs:
         if spec.name not in used:
             findings.warn(
@@ -49,7 +59,8 @@ def _unused_inputs(workflow: Workflow, findings: Findings, lines: Mapping[str, i
 def _cannot_resume(workflow: Workflow, findings: Findings) -> None:
     for node in workflow.nodes:
         node_type = workflow.types[node.id]
-        if node_type.fans_out and not node_type.retry_safe and not node_type.idempotent_by:
+        may_run_twice = node_type.retry_safe or node_type.idempotent_by
+        if node_type.fans_out and not may_run_twice and not node.file:
             findings.warn(
                 "cannot-resume",
                 f"{node_type.name} fans out and does not promise that it may run twice, "
@@ -66,6 +77,7 @@ def _holds_all_items(workflow: Workflow, analysis: Analysis, findings: Findings)
         if edge.kind == "data":
             incoming[edge.target].append(edge)
     lines = {node.id: node.line for node in workflow.nodes}
+    inside = {node.id for node in workflow.nodes if node.file}
     awaited: dict[str, frozenset[Scope]] = {}
     for node_id in analysis.order:
         slots = {edge: _reach(edge, workflow, analysis) for edge in incoming[node_id]}
@@ -73,7 +85,7 @@ def _holds_all_items(workflow: Workflow, analysis: Analysis, findings: Findings)
         awaited[node_id] = frozenset[Scope]().union(*late.values())
         for edge, scope in slots.items():
             held = next((e for e in late if e is not edge and scope in late[e] and scope), None)
-            if held is not None:
+            if held is not None and (node_id not in inside or _drawn_here(workflow, held, edge)):
                 findings.warn(
                     "holds-all-items",
                     f"{held.target_slot} is made of all items of {scope[-1]}, and each of them "
@@ -84,6 +96,11 @@ def _holds_all_items(workflow: Workflow, analysis: Analysis, findings: Findings)
                     slot=held.target_slot,
                 )
                 break
+
+
+def _drawn_here(workflow: Workflow, *edges: EdgeSpec) -> bool:
+    """Whether one of these edges leads into a subworkflow of this very file."""
+    return any(e.origin is not None and e.origin.file == workflow.file for e in edges)
 
 
 def _reach(edge: EdgeSpec, workflow: Workflow, analysis: Analysis) -> Scope:

@@ -15,6 +15,7 @@ Read next: `handles.py`, `draft.py`, `check.py`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +31,7 @@ from nightwarden.spec.handles import Handle, written
 from nightwarden.spec.inputs import normal_type
 from nightwarden.spec.nodefile import concurrency_problem, timeout_problem
 from nightwarden.spec.refs import Reference, is_id
+from nightwarden.spec.subworkflow import SUBWORKFLOW
 from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import INPUTS, InputSpec, RunOptions, SecretRef, Workflow
 
@@ -42,6 +44,29 @@ class Enrolling(Protocol):
 
     def add(self, target: object) -> object:
         """Take a decorated function or class in."""
+        ...
+
+
+class Definition(Protocol):
+    """A node type, and the decorated code it describes."""
+
+    @property
+    def type(self) -> NodeType:
+        """The type."""
+        ...
+
+    @property
+    def target(self) -> object:
+        """The function or class."""
+        ...
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A catalog that has kept the code of its nodes."""
+
+    def definition(self, name: str) -> Definition | None:
+        """A node type with its code."""
         ...
 
 
@@ -118,17 +143,22 @@ class Builder:
         properties: Mapping[str, object] | None = None,
         **slots: object,
     ) -> Handle:
-        """Add a node: a decorated function or class, or the name of a node type.
+        """Add a node: a decorated function or class, the name of a node type, or a workflow.
 
+        A workflow is inlined: its inputs are the node's slots, its outputs what it puts out.
         `slots` are wired with handles, or given values; `properties` serves slots whose names
         collide with a parameter here. `controls` are the nodes it may send control events to.
         Without an `id`, the function's name is taken.
         """
         line = sys._getframe(1).f_lineno
-        type_name = self._type_name(node, line)
+        inner = node.build() if isinstance(node, Builder) else node
+        inner = inner if isinstance(inner, Workflow) else None
+        type_name = self._type_name(node, line) if inner is None else self._take(inner, line)
         drafted = DraftNode(
-            id=id if id is not None else self._free_id(type_name),
+            id=id if id is not None else self._free_id(inner.name if inner else type_name),
             type=type_name,
+            inner=inner,
+            folder=inner.file.replace("\\", "/").rpartition("/")[0] if inner else "",
             label=label,
             run=self._options(id or type_name, timeout, concurrency, line),
             controls=tuple(c if isinstance(c, str) else c.reference.source for c in controls),
@@ -203,6 +233,9 @@ class Builder:
             return MISSING
 
     def _type_name(self, node: object, line: int) -> str:
+        if node == SUBWORKFLOW:
+            message, remedy = "a subworkflow is given as a workflow", "as in w.add(load(path), …)"
+            self._error("missing-workflow", message, remedy, line)
         if isinstance(node, str):
             return node
         found = getattr(node, _DEFINITION, None)
@@ -219,9 +252,21 @@ class Builder:
             )
         return str(found.type.name)
 
-    def _free_id(self, type_name: str) -> str:
-        tail = type_name.rpartition(".")[2]
+    def _take(self, inner: Workflow, line: int) -> str:
+        """Know the node types of a workflow that becomes a node."""
+        for name in self._types.adopt(inner):
+            self._error(
+                "type-name-clash",
+                f"{name!r} is one node in workflow {inner.name!r}, and another one here",
+                "give one of them another name: @node(type=…)",
+                line,
+            )
+        return SUBWORKFLOW
+
+    def _free_id(self, name: str) -> str:
+        tail = re.sub(r"[^A-Za-z0-9_-]+", "_", name.rpartition(".")[2])
         base = "".join("_" + c.lower() if c.isupper() else c for c in tail).strip("_") or "node"
+        base = base if is_id(base) else f"node_{base}"
         taken = {node.id for node in self._draft.nodes}
         names = (base, *(f"{base}_{i}" for i in range(2, len(taken) + 3)))
         return next(name for name in names if name not in taken)
@@ -261,6 +306,22 @@ class _Types:
         if isinstance(keeper, Enrolling):
             keeper.add(target)
         return True
+
+    def adopt(self, inner: Workflow) -> Sequence[str]:
+        """Take over the types of a workflow that was built; those another node has the name of."""
+        clashes = []
+        for name, node_id in {node.type: node.id for node in inner.nodes}.items():
+            keeper: object = inner.catalog
+            known = keeper.definition(name) if isinstance(keeper, Keeping) else None
+            found = inner.types[node_id] if inner.catalog is None else inner.catalog.find(name)
+            try:
+                if known is not None and not self.take(known.target, known.type):
+                    clashes.append(name)
+                elif known is None and found is not None and self.find(name) is None:
+                    self._own[name] = (found, found)
+            except TypeError:  # the catalog behind has other code of this name
+                clashes.append(name)
+        return clashes
 
     def find(self, name: str) -> NodeType | None:
         if name in self._own:

@@ -6,7 +6,7 @@ Read next: `assign.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, get_args, get_origin
 
 from nightwarden.spec.assign import assignable
@@ -20,15 +20,27 @@ from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 
-def check_edges(workflow: Workflow, analysis: Analysis, findings: Findings) -> None:
-    """Report every edge that cannot carry what it should."""
+def check_edges(
+    workflow: Workflow,
+    analysis: Analysis,
+    findings: Findings,
+    *,
+    around: Container[str] | None = None,
+) -> None:
+    """Report every edge that cannot carry what it should.
+
+    With `around`, only those into these nodes, and those from them that leave no slot.
+    """
     checker = _Edges(workflow, analysis, findings)
     by_slot: dict[tuple[str, str], list[EdgeSpec]] = defaultdict(list)
     for edge in workflow.edges:
         if edge.kind == "data":
             by_slot[edge.target, edge.target_slot].append(edge)
-    for edges in by_slot.values():
-        checker.into_slot(edges)
+    for (target, _), edges in by_slot.items():
+        if around is None or target in around:
+            checker.into_slot(edges)
+        else:
+            checker.leave([edge for edge in edges if edge.source in around])
 
 
 class _Edges:
@@ -57,6 +69,11 @@ class _Edges:
             )
         for edge in known:
             self._type(edge, slot)
+
+    def leave(self, edges: Sequence[EdgeSpec]) -> None:
+        """Check only that edges begin at a slot."""
+        for edge in edges:
+            self._leaves_a_slot(edge)
 
     def _error(self, edge: EdgeSpec, rule: str, message: str, remedy: str) -> None:
         self._findings.error(

@@ -9,7 +9,7 @@ Read next: `load.py`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from nightwarden.errors import Problem, SpecError
@@ -65,6 +65,11 @@ class Findings:
         """Take over problems another step has found."""
         self._found.extend(problems)
 
+    def relocate(self, place: Callable[[Problem], Problem | None]) -> None:
+        """Move each problem to where its author can mend it; None drops it, as said before."""
+        moved = [place(problem) for problem in self._found]
+        self._found = [problem for problem in moved if problem is not None]
+
     def charge(self, owners: Mapping[str, tuple[str, str]]) -> None:
         """Name the author's node and slot where a problem names one the author never wrote."""
         for i, problem in enumerate(self._found):
@@ -78,9 +83,13 @@ class Findings:
         return any(problem.severity == "error" for problem in self._found)
 
     def report(self) -> tuple[Problem, ...]:
-        """Everything found, once each, by line; what has no line comes last."""
+        """Everything found, once each, by file and line; what has no line comes last."""
         unique = dict.fromkeys(self._found)
-        return tuple(sorted(unique, key=lambda p: (p.line is None, p.line or 0)))
+        return tuple(sorted(unique, key=self._order))
+
+    def _order(self, problem: Problem) -> tuple[bool, str, bool, int]:
+        elsewhere = problem.file != self.file
+        return elsewhere, problem.file, problem.line is None, problem.line or 0
 
     def raise_errors(self) -> None:
         """Raise `SpecError` with all errors, if there is one."""

@@ -6,8 +6,9 @@ known, `T` is known too, and the node's own copy of its type says `Page` instead
     page ──Page──▶ good.value: T        good.then: T ──▶ $good.then.title
                                    T = Page, so `title` is a field that can be wired
 
-Nodes are taken sources first. A variable nothing binds, or that two edges bind to types that
-do not fit each other, becomes `Any`: checked when values arrive, not before.
+A `flow.Value` says itself what its value is. Nodes are taken sources first. A variable nothing
+binds, or that two edges bind to types that do not fit each other, becomes `Any`: checked when
+values arrive, not before.
 
 Read next: `check.py`.
 """
@@ -18,15 +19,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, TypeVar, Union, get_args, get_origin
 
 from nightwarden.spec.assign import assignable
 from nightwarden.spec.catalog import InputSlot, NodeType, OutputSlot, Projection
 from nightwarden.spec.records import record_fields
+from nightwarden.spec.ties import with_ties
 from nightwarden.spec.types import parse_type
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 Bindings = dict[TypeVar, Any]
+
+VALUE: Final = "flow.Value"
+"""A value as a node: its slot `of` names the type of `value`."""
 
 _UNIONS = (Union, UnionType)
 
@@ -37,12 +42,29 @@ def specialise(workflow: Workflow) -> dict[str, NodeType]:
     for edge in workflow.edges:
         if edge.kind == "data":
             incoming[edge.target].append(edge)
-    types = dict(workflow.types)
+    types = with_ties(workflow.types, workflow.edges)
     inputs = input_types(workflow)
+    given = {node.id: node.properties for node in workflow.nodes}
     for node_id in _sources_first(types, incoming):
         if node_id in types and _variables(types[node_id]):
-            types[node_id] = _bound(types[node_id], incoming[node_id], types, inputs)
+            bindings = _named(types[node_id], given.get(node_id, {}))
+            for edge in incoming[node_id]:
+                slot = types[node_id].input(edge.target_slot)
+                if slot is not None:
+                    unify(slot.type, source_type(edge, types, inputs), bindings)
+            types[node_id] = _bound(types[node_id], bindings)
     return types
+
+
+def _named(node_type: NodeType, given: Mapping[str, object]) -> Bindings:
+    """What a node says itself about its types."""
+    name = given.get("of") if node_type.name == VALUE else None
+    if not isinstance(name, str) or not name:
+        return {}
+    try:
+        return dict.fromkeys(_variables(node_type), parse_type(name))
+    except ValueError:  # its slot says so
+        return {}
 
 
 def input_types(workflow: Workflow) -> dict[str, Any]:
@@ -97,17 +119,7 @@ def _variables_of(annotation: Any) -> tuple[Any, ...]:
     return tuple(getattr(annotation, "__parameters__", ())) if get_origin(annotation) else ()
 
 
-def _bound(
-    node_type: NodeType,
-    edges: Iterable[EdgeSpec],
-    types: Mapping[str, NodeType],
-    inputs: Mapping[str, Any],
-) -> NodeType:
-    bindings: Bindings = {}
-    for edge in edges:
-        slot = node_type.input(edge.target_slot)
-        if slot is not None:
-            unify(slot.type, source_type(edge, types, inputs), bindings)
+def _bound(node_type: NodeType, bindings: Bindings) -> NodeType:
     outputs = {n: replace(s, type=fill(s.type, bindings)) for n, s in node_type.outputs.items()}
     extra = node_type.extra
     return replace(

@@ -26,7 +26,8 @@ from nightwarden.spec.checker import Checker, Misfit
 from nightwarden.spec.findings import Findings
 from nightwarden.spec.generics import VALUE, input_types
 from nightwarden.spec.names import ENGINE_OUTPUT
-from nightwarden.spec.subworkflow import SUBWORKFLOW, Place, run_outputs
+from nightwarden.spec.refs import literal
+from nightwarden.spec.subworkflow import Place, run_outputs
 from nightwarden.spec.ties import Part
 from nightwarden.spec.workflow import (
     INPUTS,
@@ -64,8 +65,8 @@ def inline(
         for node_id, inner in inners.items()
         for name, place in _outputs_and_fields(inner).items()
     }
-    wires = _wires(workflow, inners, places)
     found = Inlined(workflow)
+    wires = _wires(workflow, inners, places, found.excused)
     nodes: list[NodeSpec] = []
     edges: list[EdgeSpec] = []
     types = {n: t for n, t in workflow.types.items() if n not in inners}
@@ -115,7 +116,10 @@ def _outputs_and_fields(inner: Workflow) -> dict[str, Place]:
 
 
 def _wires(
-    workflow: Workflow, inners: Mapping[str, Workflow], places: Mapping[Place, Place]
+    workflow: Workflow,
+    inners: Mapping[str, Workflow],
+    places: Mapping[Place, Place],
+    excused: set[tuple[str, str]],
 ) -> Mapping[str, list[EdgeSpec]]:
     """The edges of the workflow by target; those from a subworkflow begin at a node inside."""
     found: dict[str, list[EdgeSpec]] = defaultdict(list)
@@ -126,6 +130,8 @@ def _wires(
         elif source in places:
             node, slot = places[source]
             found[edge.target].append(replace(edge, source=node, source_slot=slot))
+        else:
+            excused.add((edge.target, edge.target_slot))
     return found
 
 
@@ -159,11 +165,11 @@ class _Splice:
         self._findings = findings
         self._inputs = {spec.name: spec for spec in inner.inputs}
         self._declared = input_types(inner)
-        self._wires: dict[str, list[EdgeSpec]] = defaultdict(list)
+        self._wires: dict[str, list[EdgeSpec]] = {}
         for wire in wires:
             origin = Origin(outer.file, wire.line, node.id, wire.target_slot)
-            self._wires[wire.target_slot].append(replace(wire, origin=origin))
-        self._incoming: dict[Place, list[EdgeSpec]] = defaultdict(list)
+            self._wires.setdefault(wire.target_slot, []).append(replace(wire, origin=origin))
+        self._into: dict[str, list[EdgeSpec]] = defaultdict(list)
         self._properties: dict[str, dict[str, object]] = {}
         self._origins: dict[str, dict[str, Origin]] = {}
         self._loose: set[str] = set()
@@ -177,7 +183,8 @@ class _Splice:
             if found is not None:
                 self.types[self._name(node.id)] = found
         for edge in self._inner.edges:
-            self._incoming[edge.target, edge.target_slot].append(edge)
+            if edge.kind == "data":
+                self._into[edge.target].append(edge)
         for edge in self._inner.edges:
             self._edge(edge)
         for node in self._inner.nodes:
@@ -220,7 +227,7 @@ class _Splice:
         spec, slot = self._inputs[edge.source_slot], self._slot(edge)
         if slot is not None and slot.accepts_absent:
             self._loose.add(spec.name)
-        if self._wires[spec.name]:
+        if spec.name in self._wires:
             self._wired(edge, spec, slot)
         elif spec.name in self._node.properties:
             self._given(edge, spec, slot, self._node.properties[spec.name])
@@ -272,14 +279,26 @@ class _Splice:
     def _stands_alone(self, edge: EdgeSpec, slot: InputSlot, value: object) -> bool:
         """Whether a value can be a property of the slot an edge leads to."""
         node_type = self._inner.types[edge.target]
-        if len(self._incoming[edge.target, edge.target_slot]) > 1 or slot.kind is SlotKind.MANY:
+        edges = [e for e in self._into[edge.target] if e.target_slot == edge.target_slot]
+        if len(edges) > 1 or slot.kind is SlotKind.MANY:
             return False
-        if node_type.role is Role.LOOP:
-            return False  # what a loop begins with has to arrive
+        if node_type.role is Role.LOOP or node_type.join == "any":
+            return False  # what a loop begins with, or a merge counts, has to arrive
+        if not isinstance(value, SecretRef) and self._others_have_defaults(edge):
+            return False  # they count on something that has arrived
         if isinstance(value, SecretRef):
             return True
         raw = self.types[self._name(edge.target)].input(edge.target_slot)
         return raw is not None and _can_be_read_back(value, raw.type)
+
+    def _others_have_defaults(self, edge: EdgeSpec) -> bool:
+        """Whether another wired slot of a node may fall back on its default."""
+        slots = [
+            self._slot(other)
+            for other in self._into[edge.target]
+            if other.target_slot != edge.target_slot and other.source != INPUTS
+        ]
+        return any(slot is not None and not slot.required for slot in slots)
 
     def _put(self, edge: EdgeSpec, value: object) -> None:
         self._properties[edge.target][edge.target_slot] = value
@@ -298,7 +317,10 @@ class _Splice:
         node_id = self._name(f"{INPUTS}.{spec.name}")
         if node_id not in self.types:
             found = self._catalog.find(VALUE)
-            if found is not None:
+            if found is None:
+                message = f"there is no node type {VALUE!r}, which a value given here needs"
+                self._findings.error("unknown-type", message, line=self._node.line, node=node_id)
+            else:
                 self.types[node_id] = found
             origin = self._origin(spec.name)
             self.nodes.append(
@@ -320,10 +342,7 @@ def _can_be_read_back(value: object, annotation: Any) -> bool:
     try:
         made = checker.coerce(value)
         text = json.dumps(json_value(value))
-        again = checker.coerce(json.loads(text))
+        again = checker.coerce(literal(json.loads(text)))
     except (Misfit, ValueError, TypeError):
         return True  # it does not fit anyway, and the slot says so
     return type(made) is type(again) and made == again
-
-
-__all__ = ["SUBWORKFLOW", "Inlined", "inline"]

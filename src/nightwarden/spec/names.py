@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from nightwarden.spec.catalog import Catalog, NodeType
 from nightwarden.spec.draft import DraftNode
 from nightwarden.spec.findings import Findings, suggestion
+from nightwarden.spec.generics import VALUE
 from nightwarden.spec.refs import Reference, is_id
-from nightwarden.spec.workflow import INPUTS, SECRETS
+from nightwarden.spec.subworkflow import SUBWORKFLOW, signature
+from nightwarden.spec.workflow import INPUTS, SECRETS, WITHIN, RunOptions
 
 FOR_EACH = "flow.ForEach"
 COLLECT = "flow.Collect"
@@ -73,7 +75,24 @@ class Names:
             )
             return
         self.ids[node.id] = node
-        self.look_up(node.id, node.type, node.line)
+        if node.type == SUBWORKFLOW:
+            self._admit_workflow(node)
+        else:
+            self.look_up(node.id, node.type, node.line)
+
+    def _admit_workflow(self, node: DraftNode) -> None:
+        """A workflow as a node; where there is none, that has been said."""
+        own = {"a label": node.label, "run options": node.run != RunOptions()}
+        for what in (name for name, given in own.items() if given):
+            self._findings.error(
+                "not-as-a-whole",
+                f"{node.id} is a subworkflow, which has no {what.split()[-1]} as a whole",
+                f"give {what} to its steps, in its own file",
+                line=node.line,
+                node=node.id,
+            )
+        if node.inner is not None:
+            self.types[node.id] = signature(node.inner)
 
     def look_up(self, node_id: str, type_name: str, line: int | None) -> None:
         if not type_name:
@@ -144,11 +163,14 @@ class Names:
 
 
 def _good_id(node: DraftNode) -> bool:
-    """Whether an id may stand: a plain one, or that of an engine node in a canonical form."""
+    """Whether an id may stand: a plain one, or in a canonical form one that was made there."""
     mark = mark_of(node.id)
     if mark:
         return node.type == ENGINE_TYPES[mark]
-    return is_id(node.id) and node.id not in (INPUTS, SECRETS)
+    *outer, own = node.id.split(WITHIN) if node.listed else [node.id]
+    if outer and node.type == VALUE:
+        own = own.removeprefix(f"{INPUTS}.")
+    return all(is_id(part) and part not in (INPUTS, SECRETS) for part in (*outer, own))
 
 
 def _type_suggestion(name: str, catalog: Catalog) -> str:

@@ -154,6 +154,11 @@ def _misread(text: str) -> BadReference:
             f"{shown} has two dots: a slot has no parts of its own",
             "take a part out of a value with data.Map",
         )
+    if re.match(r"\$[\w-]+/", text):
+        return BadReference(
+            f"{shown} reaches into a subworkflow, whose steps are its own affair",
+            "name the value under outputs: in the subworkflow's file, then write $node.name",
+        )
     if re.search(r"\[[^\]*]+\]", text):
         return BadReference(
             f"{shown} asks for one item", "only [*] and [] are known; pick items with data.Map"

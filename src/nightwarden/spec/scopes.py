@@ -164,20 +164,45 @@ def _topological(workflow: Workflow) -> tuple[list[str], list[Problem]]:
 
 
 def _cycles(left: set[str], after: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Disjoint cycles among the nodes that no order could place."""
+    """A shortest circle for each knot among the nodes that no order could place.
+
+    A node that only hangs below a circle is in no knot.
+    """
     cycles: list[list[str]] = []
-    seen: set[str] = set()
+    told: set[str] = set()
     for start in sorted(left):
-        path: list[str] = []
-        current: str | None = start
-        while current is not None and current not in seen:
-            seen.add(current)
-            path.append(current)
-            # Every node left over has a successor left over, or only hangs below a cycle.
-            current = next((t for t in after[current] if t in left), None)
-        if current is not None and current in path:
-            cycles.append(path[path.index(current) :])
+        if start not in told and (cycle := _way_back(start, after)):
+            cycles.append(cycle)
+            told |= {i for i in left if _leads(start, i, after) and _leads(i, start, after)}
     return cycles
+
+
+def _way_back(start: str, after: Mapping[str, Sequence[str]]) -> list[str]:
+    """The shortest way from a node to itself, without its end; empty if there is none."""
+    came_from: dict[str, str] = {}
+    ahead = [start]
+    for current in ahead:
+        for target in after.get(current, ()):
+            if target == start:
+                path = [current]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
+            if target not in came_from:
+                came_from[target] = current
+                ahead.append(target)
+    return []
+
+
+def _leads(source: str, target: str, after: Mapping[str, Sequence[str]]) -> bool:
+    seen, ahead = {source}, [source]
+    for current in ahead:
+        if current == target:
+            return True
+        fresh = [t for t in after.get(current, ()) if t not in seen]
+        seen.update(fresh)
+        ahead += fresh
+    return False
 
 
 __all__ = [

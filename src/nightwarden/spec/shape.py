@@ -17,7 +17,7 @@ from nightwarden.spec.findings import Findings, suggestion
 from nightwarden.spec.inputs import ReadText, read_inputs
 from nightwarden.spec.nodefile import read_nodes
 from nightwarden.spec.refs import BadReference, Reference, parse
-from nightwarden.spec.workflow import VERSION, SecretRef
+from nightwarden.spec.workflow import INPUTS, VERSION, SecretRef
 
 TOP_KEYS: Final = (
     "version",
@@ -207,8 +207,11 @@ def _output_reference(value: object) -> Reference:
         raise BadReference("it names no slot", remedy)
     if not value.startswith("$"):
         node, _, slot = value.rpartition(".")
-        return Reference(node, slot) if node else Reference(slot, "")
-    found = parse(value)
-    if isinstance(found, SecretRef) or found.source == "inputs" or found.fans:
+        found: Reference | SecretRef = Reference(node, slot) if node else Reference(slot, "")
+    else:
+        found = parse(value)
+    if isinstance(found, SecretRef) or found.source == INPUTS or found.fans:
+        if isinstance(found, Reference) and found.source == INPUTS:
+            remedy = f"lead it through a step: type: flow.Value, value: $inputs.{found.slot}"
         raise BadReference(f"{value} is nothing a step puts out", remedy)
     return found

@@ -12,7 +12,7 @@ Read next: `names.py`, `check.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 
 from nightwarden.spec.catalog import Catalog, SlotKind
 from nightwarden.spec.draft import Draft, DraftEdge, DraftNode, DraftOutput
@@ -27,6 +27,7 @@ from nightwarden.spec.names import (
     mark_of,
 )
 from nightwarden.spec.refs import Given, Reference
+from nightwarden.spec.subworkflow import SUBWORKFLOW
 from nightwarden.spec.workflow import EdgeSpec, NodeSpec, SecretRef, Workflow
 
 _ENGINE_INPUT = "items"
@@ -67,7 +68,7 @@ class _Desugarer:
             edges=tuple(self._edges),
             inputs=tuple(i.spec for i in draft.inputs),
             outputs=outputs,
-            python=draft.python,
+            python=tuple(dict.fromkeys((*draft.python, *_inner_python(draft)))),
             supervisors=draft.supervisors,
             prompts=draft.prompts,
             settings=draft.settings,
@@ -188,6 +189,13 @@ class _Desugarer:
                 f"a control edge comes from {edge.source!r}, which is not there",
                 suggestion(edge.source, self._names.ids, what="nodes"),
             )
+        elif whole := self._subworkflow(edge):
+            self._names.error(
+                place,
+                "not-as-a-whole",
+                f"{whole} is a subworkflow, which takes no part in control as a whole",
+                "control steps from within the same file",
+            )
         elif edge.source_slot or edge.target_slot:
             self._names.error(
                 place,
@@ -199,6 +207,11 @@ class _Desugarer:
         else:
             self._edge((edge.source, ""), place, "control")
 
+    def _subworkflow(self, edge: DraftEdge) -> str:
+        """The subworkflow at either end of an edge, or nothing."""
+        ends = (edge.source, edge.target)
+        return next((e for e in ends if self._names.ids[e].type == SUBWORKFLOW), "")
+
     def _outputs(self, outputs: list[DraftOutput]) -> Mapping[str, str]:
         found: dict[str, str] = {}
         for output in outputs:
@@ -208,6 +221,13 @@ class _Desugarer:
                 source = self._through(source, CLOSES * output.reference.closes, place)
                 found[output.name] = ".".join(source)
         return found
+
+
+def _inner_python(draft: Draft) -> Iterator[str]:
+    """The Python files of subworkflows, as seen from the outer file."""
+    for node in draft.nodes:
+        for name in node.inner.python if node.inner is not None else ():
+            yield f"{node.folder}/{name}" if node.folder else name
 
 
 def _spec(node: DraftNode, properties: Mapping[str, object]) -> NodeSpec:

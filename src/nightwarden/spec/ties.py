@@ -2,9 +2,9 @@
 
 Inlined, each node follows what is wired to it. That is not enough for some:
 
-    it follows nothing         it would run once for the whole run, whatever branch was taken
-    it follows a broadcast     it would run once, where its subworkflow runs once an item
-    it falls back on a default nothing says that the subworkflow takes place at all
+    it follows nothing          it would run once for the whole run, whatever branch was taken
+    it follows a broadcast      it would run once, where its subworkflow runs once an item
+    it falls back on a default  nothing of its own says that the subworkflow takes place
 
 Such a node gets *ties*: edges from what is wired to the subworkflow, into a slot that carries
 no value. They settle like any other: what is lost or failed prunes the node, and one of them
@@ -72,9 +72,7 @@ def with_ties(types: Mapping[str, NodeType], edges: Sequence[EdgeSpec]) -> dict[
     return found
 
 
-def _joins(
-    part: Part, workflow: Workflow, scopes: Mapping[str, Scope], findings: Findings
-) -> bool:
+def _joins(part: Part, workflow: Workflow, scopes: Mapping[str, Scope], findings: Findings) -> bool:
     """Whether everything wired to a subworkflow lies in one place, as for any node."""
     found = [(scope, wire) for wire, scope in _placed(part, workflow, scopes).values()]
     longest = max(found, key=lambda pair: len(pair[0]), default=None)
@@ -108,14 +106,14 @@ class _Ties:
         self._scope = max((scope for _, scope in self._wires.values()), key=len, default=())
         self._incoming: dict[str, list[EdgeSpec]] = defaultdict(list)
         for edge in workflow.edges:
-            if edge.kind == "data" and edge.target in part.members:
-                if not is_feedback(edge, workflow):
-                    self._incoming[edge.target].append(edge)
+            inside = edge.kind == "data" and edge.target in part.members
+            if inside and not is_feedback(edge, workflow):
+                self._incoming[edge.target].append(edge)
 
     def missing(self) -> Iterator[EdgeSpec]:
         if self._wires:
             for node in self._workflow.nodes:
-                if node.id in self._part.members and not self._follows_a_member(node):
+                if node.id in self._part.members:
                     for name in self._needed(node):
                         yield self._tie(node, name)
 
@@ -125,21 +123,24 @@ class _Ties:
         return any(source in self._part.members for source in sources)
 
     def _needed(self, node: NodeSpec) -> Sequence[str]:
-        """The inputs a node at the border has to be tied to."""
+        """The inputs a node has to be tied to."""
         edges = self._incoming[node.id]
-        comes_from = {(edge.source, edge.source_slot) for edge in edges}
-        others = [
-            name
-            for name, (wire, _) in self._wires.items()
-            if (wire.source, wire.source_slot) not in comes_from
-        ]
-        if not comes_from - {(edge.source, edge.source_slot) for edge in edges if _run_input(edge)}:
-            return others
+        followed = {_source(edge) for edge in edges if edge.source != INPUTS}
+        others = {n: scope for n, (w, scope) in self._wires.items() if _source(w) not in followed}
+        first = [name for name, scope in others.items() if scope == self._scope]
+        if self._follows_a_member(node):
+            broadcast = [w for w, scope in self._wires.values() if scope != self._scope]
+            leans = any(_source(wire) in followed for wire in broadcast)
+            return first if leans and self._has_defaults(node, edges) else ()
         scope = self._scopes.get(node.id, self._scope)
-        if scope[: len(self._scope)] != self._scope:
-            return [name for name in others if self._wires[name][1] == self._scope]
+        if followed and scope[: len(self._scope)] != self._scope:
+            return first
         falls_back = any(edge.target_slot in node.properties for edge in edges)
-        return others if falls_back else ()
+        return list(others) if falls_back or not followed else ()
+
+    def _has_defaults(self, node: NodeSpec, edges: Sequence[EdgeSpec]) -> bool:
+        slots = [self._workflow.types[node.id].input(edge.target_slot) for edge in edges]
+        return any(slot is not None and not slot.required for slot in slots)
 
     def _tie(self, node: NodeSpec, name: str) -> EdgeSpec:
         wire = self._wires[name][0]
@@ -147,6 +148,5 @@ class _Ties:
         return replace(wire, target=node.id, target_slot=slot)
 
 
-def _run_input(edge: EdgeSpec) -> bool:
-    """Whether an edge carries what is there from the start, so that it ties to nothing."""
-    return edge.source == INPUTS
+def _source(edge: EdgeSpec) -> tuple[str, str]:
+    return edge.source, edge.source_slot

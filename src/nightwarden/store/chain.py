@@ -67,9 +67,7 @@ def verified(run_id: str, rows: Iterable[Row], last_seq: int, head: bytes) -> Ve
     else:
         return Verified(run_id=run_id, events=count, head=before.hex())
     bad = min(count, last_seq) + 1 if count != last_seq else max(count, 1)
-    return Verified(
-        run_id=run_id, events=count, head=before.hex(), first_bad=bad, problem=problem
-    )
+    return Verified(run_id=run_id, events=count, head=before.hex(), first_bad=bad, problem=problem)
 
 
 def _problem(expected: int, number: int, bound: bool, line: bytes) -> str:

@@ -24,9 +24,7 @@ _OWNER_EVERY: Final = 4
 class RunTail:
     """Implements `contract.Tail`: a page at a time, then whatever comes."""
 
-    def __init__(
-        self, fetch: Callable[[int], Sequence[Row]], watch: Watch, after: int = 0
-    ) -> None:
+    def __init__(self, fetch: Callable[[int], Sequence[Row]], watch: Watch, after: int = 0) -> None:
         self.seq = after
         self._fetch, self._watch = fetch, watch
 
@@ -63,7 +61,7 @@ def follow_tail(
                 ended = event.get("type") in ENDS
                 yield event
             waited = 0 if lines else waited + 1
-            if not lines and (ended or (waited % _OWNER_EVERY == 0 and is_over())):
+            if not lines and (ended or (waited % _OWNER_EVERY == 1 and is_over())):
                 yield from _rest(tail, run_id)
                 return
     finally:

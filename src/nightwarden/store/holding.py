@@ -66,8 +66,10 @@ def free_to_take(database: Database, run_id: str, run: int, me: Place) -> Lease 
     with database.reading() as cursor:
         held = find_lease(cursor, run, me)
         now = cursor.now()
-    if held is None or held.life is Life.DEAD:
-        return held and held.lease
+    if held is None:
+        return None
+    if held.life is Life.DEAD:
+        return held.lease
     if held.life is Life.ALIVE or not stands_still(held.lease, now, lambda: _beats(database, run)):
         raise busy(run_id, held)
     return held.lease

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 from nightwarden.errors import StoreError
@@ -36,6 +37,7 @@ class Migration:
             raise AssertionError(f"{self.name} ends inside a statement")
 
 
+@cache
 def migrations(engine: str) -> tuple[Migration, ...]:
     """All steps for an engine, in order."""
     folder = resources.files("nightwarden.store").joinpath("migrations", engine)

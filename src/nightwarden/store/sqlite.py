@@ -100,7 +100,8 @@ class SqliteDatabase:
         with explained(self.path), self._writes:
             connection = self._take(create=True)
             try:
-                connection.execute("PRAGMA incremental_vacuum").fetchall()
+                # `execute` would stop after the first page, since no column comes back.
+                connection.executescript("PRAGMA incremental_vacuum")
             finally:
                 self._give(connection)
 

@@ -264,7 +264,9 @@ class GroupWriter:
         if not lines and not blobs and not marks and time.monotonic() < run.beat_due:
             return None
         rows = chained(run.head, run.written, lines)
-        return _Load(run, Batch(run.run_id, run.run, run.owner, run.written, rows), blobs, marks, size)
+        return _Load(
+            run, Batch(run.run_id, run.run, run.owner, run.written, rows), blobs, marks, size
+        )
 
     def _commit(self, loads: Sequence[_Load]) -> None:
         give_up = time.monotonic() + self._patience_s

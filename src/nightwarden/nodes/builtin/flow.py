@@ -17,11 +17,12 @@ from annotated_types import Ge
 from nightwarden.errors import RecoverableError
 from nightwarden.nodes.builtin._sorting import dedupe, sort
 from nightwarden.nodes.builtin._streams import batch, limit_, window
+from nightwarden.nodes.builtin._subworkflow import subworkflow, value
 from nightwarden.nodes.define import define, node, register
 from nightwarden.nodes.io import ABSENT, ONCE, Absent, Collect, Many, Stream, outputs
 from nightwarden.spec.catalog import Role
 
-__all__ = ["batch", "dedupe", "limit_", "sort", "window"]
+__all__ = ["batch", "dedupe", "limit_", "sort", "subworkflow", "value", "window"]
 # The family as the registry finds it: what is defined here, and what is defined beside it.
 
 T = TypeVar("T")

@@ -9,12 +9,22 @@ Read next: `threads.py`, `processes.py`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.define import NodeDef
 from nightwarden.runtime.accounting import Account
+
+PROCESS: Final = "process"
+"""The `executor` of a step that runs in a process of its own."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 class Executor(Protocol):

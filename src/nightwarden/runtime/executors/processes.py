@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,21 +28,20 @@ from nightwarden.nodes.context import Context
 from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import absent_cause
 from nightwarden.runtime.accounting import Account
-from nightwarden.runtime.executors import references
 from nightwarden.runtime.executors.attending import Attendant, Job, Outcome
+from nightwarden.runtime.executors.base import processors
 from nightwarden.runtime.executors.child import FAREWELL_S
-from nightwarden.runtime.executors.references import Reference, main_script, reference_of
+from nightwarden.runtime.executors.references import (
+    Reference,
+    main_script,
+    reference_of,
+    refuse_while_loading,
+)
 from nightwarden.runtime.executors.wire import Call
 from nightwarden.runtime.failing import StepTimeout
 
 GONE_S: Final = 1.5
 """How long a cancelled call waits until its killed process is gone, at most."""
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 class ProcessExecutor:
@@ -129,11 +127,7 @@ class ProcessExecutor:
     def _reference(self, definition: NodeDef) -> Reference:
         if self._closed:
             raise RunError("the processes of this run have been closed")
-        if references.loading:
-            raise RunError(
-                "a run was started while a worker process was importing a step's module: put what "
-                'starts runs under `if __name__ == "__main__":`'
-            )
+        refuse_while_loading()
         target = definition.target
         if target not in self._references:
             found = self._references[target] = reference_of(definition)

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final, NamedTuple
 
-from nightwarden.errors import NodeError
+from nightwarden.errors import NodeError, RunError
 from nightwarden.nodes.define import GENERATORS, NodeDef
 from nightwarden.nodes.io import Step
 
@@ -36,6 +36,15 @@ knows it under this name in the process that was started, so that its classes ar
 
 loading: int = 0
 """In a worker: how many modules of steps are being loaded right now."""
+
+
+def refuse_while_loading() -> None:
+    """Raises `RunError` in a worker that is importing a step's module: nothing is to run there."""
+    if loading:
+        raise RunError(
+            "a run was started while a worker process was importing a step's module: put what "
+            'starts runs under `if __name__ == "__main__":`'
+        )
 
 
 class Reference(NamedTuple):

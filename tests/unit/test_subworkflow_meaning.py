@@ -1,0 +1,170 @@
+"""A subworkflow means, for each item, what its workflow means alone (kernel.md §1).
+
+Inner workflows are drawn; each is inlined below a fan-out some of whose items never come, with
+one input that comes once an item and one that comes once. What the reference says of the whole
+is then compared with what it says of the inner workflow alone, and the kernel with both.
+
+row: K1-FAN-SUBWORKFLOW
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from reference.acting import Act, Case, Fault, Frame, codes, judge
+from reference.comparing import differences
+from reference.drive import Pace, drive
+from reference.graphs import cases
+from reference.interpreter import interpret
+from reference.small import fan, step, workflow
+from reference.words import Absent, Kind, Meaning, Value
+
+from nightwarden.lineage import Lineage
+from nightwarden.nodes.registry import Registry
+from nightwarden.spec.catalog import LOOSE_TIE, TIES, NodeType
+from nightwarden.spec.check import assemble
+from nightwarden.spec.draft import Draft, DraftNode
+from nightwarden.spec.findings import Findings
+from nightwarden.spec.refs import Reference
+from nightwarden.spec.workflow import INPUTS, EdgeSpec, InputSpec, Workflow
+
+SUB = "sub/"
+OUTER = workflow(fan("src"), step("pre", value="src"), step("cfg"), step("post"))
+
+
+class Types:
+    """A catalog of the types of some workflows."""
+
+    def __init__(self, *workflows: Workflow) -> None:
+        self._known = {t.name: t for w in workflows for t in w.types.values()}
+
+    def find(self, name: str) -> NodeType | None:
+        return self._known.get(name)
+
+    def names(self) -> Sequence[str]:
+        return sorted(self._known)
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Case):
+    """A case whose nodes under `sub/` act as those of an inner case do, for the rest of a lineage.
+
+    `depth` is how much of the lineage is the outer workflow's.
+    """
+
+    inner: Case | None = None
+    depth: int = 1
+
+    def act(self, node: str, lineage: Lineage) -> Act:
+        if not node.startswith(SUB):
+            acts = self.acts[node]
+            return acts[(lineage[-1] if lineage else 0) % len(acts)]
+        assert self.inner is not None
+        return self.inner.act(node.removeprefix(SUB), lineage[self.depth :])
+
+
+def with_two_inputs(inner: Workflow) -> Workflow:
+    """The same workflow, every other edge from its input led from a second one."""
+    edges: list[EdgeSpec] = []
+    turn = 0
+    for edge in inner.edges:
+        if edge.source == INPUTS:
+            turn += 1
+            edge = replace(edge, source_slot="xy"[turn % 2])  # noqa: PLW2901
+        edges.append(edge)
+    return replace(inner, edges=tuple(edges), inputs=(InputSpec(name="x"), InputSpec(name="y")))
+
+
+def inlined(inner: Workflow, nodes: Mapping[str, Mapping[str, str]], **wires: str) -> Workflow:
+    """An outer workflow of these nodes and their wires, with `inner` as its node `sub`."""
+    drafted = [
+        DraftNode(name, f"test.{name}", {slot: (Reference(source, ""),) for slot, source in w.items()})
+        for name, w in nodes.items()
+    ]
+    given = {slot: (Reference(source, ""),) for slot, source in wires.items()}
+    drafted.append(DraftNode("sub", "flow.Subworkflow", dict(given), inner=inner))
+    findings = Findings()
+    made = assemble(Draft(name="outer", nodes=drafted), Types(OUTER, inner), findings)
+    assert not [p for p in findings.report() if p.severity == "error"]
+    return made
+
+
+def below(item: Lineage, meaning: Meaning) -> Mapping[str, Any]:
+    """What a meaning says of the nodes of `sub` for one item, as if they ran alone."""
+
+    def own(node: str, lineage: Lineage) -> tuple[str, Lineage] | None:
+        if node.startswith(SUB) and lineage[: len(item)] == item:
+            return node.removeprefix(SUB), lineage[len(item) :]
+        return None
+
+    ends = {own(*at): end.word for at, end in meaning.endings.items() if own(*at)}
+    closings = {own(*at): c.n for at, c in meaning.closings.items() if own(*at)}
+    kinds = {
+        (own(node, lineage[: len(item)]), slot, lineage[len(item) :]): _kind(settled)
+        for (node, slot), found in meaning.slots.items()
+        for lineage, settled in found.items()
+        if own(node, lineage[: len(item)])
+    }
+    return {"endings": ends, "closings": closings, "settlements": kinds}
+
+
+def alone(meaning: Meaning) -> Mapping[str, Any]:
+    """What a meaning says of all nodes."""
+    return {
+        "endings": {at: end.word for at, end in meaning.endings.items()},
+        "closings": {at: c.n for at, c in meaning.closings.items()},
+        "settlements": {
+            ((node, ()), slot, lineage): _kind(settled)
+            for (node, slot), found in meaning.slots.items()
+            for lineage, settled in found.items()
+            if node != INPUTS
+        },
+    }
+
+
+def _kind(settled: object) -> object:
+    return settled.kind if isinstance(settled, Absent) else Value
+
+
+def means(case: Case) -> Meaning:
+    return interpret(
+        case.workflow, case.inputs, codes(case), judge(case), max_retries=case.max_retries
+    )
+
+
+PRE = st.lists(st.sampled_from(("value", "not taken", "lost")), min_size=1, max_size=3)
+HOW = {
+    "value": Act(),
+    "not taken": Act(absent=frozenset({"output"})),
+    "lost": Act(fault=Fault()),
+}
+
+
+def outer_case(inner: Case, pre: Sequence[str]) -> Within:
+    """The inner case below a fan-out: `x` comes once an item as `pre` says, `y` once."""
+    made = inlined(
+        inner.workflow, {"src": {}, "cfg": {}, "pre": {"value": "src"}}, x="pre", y="cfg"
+    )
+    acts = {
+        "src": (Act(tuple(Frame() for _ in pre)),),
+        "cfg": (Act(),),
+        "pre": tuple(HOW[word] for word in pre),
+    }
+    return Within(made, acts, {}, inner.max_retries, inner=inner)
+
+
+@given(cases(), PRE)
+def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
+    case: Case, pre: list[str]
+) -> None:
+    inner = replace(case, workflow=with_two_inputs(case.workflow), inputs={"x": "x", "y": "y"})
+    outer = outer_case(inner, pre)
+    whole, single = means(outer), alone(means(inner))
+    for index, word in enumerate(pre):
+        if word == "value":
+            assert below((index,), whole) == single
+    event(f"ties {any(e.target_slot in TIES for e in outer.workflow.edges)}")
