@@ -24,14 +24,19 @@ find_python() {
     return 1
 }
 
-install_python() {
+# Install system packages, where that may be done.
+install_system() {
     local sudo=()
     command -v apt-get >/dev/null || return 1
     [ "$(id -u)" = 0 ] || { sudo -n true 2>/dev/null && sudo=(sudo -n); } || return 1
-    say "installing the system packages python3 and python3-venv"
+    say "installing the system packages $*"
     "${sudo[@]}" apt-get update -qq >&2 &&
-        "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -qq python3 python3-venv >&2
+        "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >&2
+}
+
+# The programs of a PostgreSQL server; Debian keeps them out of the PATH.
+has_postgres() {
+    command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
 }
 
 if [ -e "$venv" ] && ! suits "$venv/bin/python"; then
@@ -39,7 +44,7 @@ if [ -e "$venv" ] && ! suits "$venv/bin/python"; then
     rm -rf "$venv"
 fi
 if [ ! -e "$venv" ]; then
-    if ! python=$(find_python) && { [ -n "${PYTHON:-}" ] || ! install_python ||
+    if ! python=$(find_python) && { [ -n "${PYTHON:-}" ] || ! install_system python3 python3-venv ||
         ! python=$(find_python); }; then
         say "no Python 3.11 or newer with its venv module was found${PYTHON:+ at $PYTHON}."
         say "Debian, Ubuntu:  sudo apt-get install python3 python3-venv"
@@ -68,5 +73,13 @@ if ! "${pip[@]}" --constraint requirements-dev.lock "${wanted[@]}"; then
         say "installing failed, see above; pip needs a network or a local index (PIP_INDEX_URL)"
         exit 1
     fi
+fi
+
+# Tests of the PostgreSQL store start a server of their own; CI fails without one.
+if ! has_postgres && ! install_system postgresql; then
+    say "no PostgreSQL server is installed: its tests will be skipped"
+    say "Debian, Ubuntu:  sudo apt-get install postgresql"
+    say "Fedora:          sudo dnf install postgresql-server"
+    say "macOS:           brew install postgresql"
 fi
 say "ready"

@@ -35,6 +35,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     `outputs` has an entry for every unconnected slot: its value; for per-item slots a
     `Collect` with `.indices` and `.losses`; or `{"absent": kind, "causes": […]}`. `ledger` is
     plain data, see `docs/reference/ledger.md`. `rejected` counts unusable input records by node.
+    `headline` is the closing line, `other_roots` a line for each fan-out it does not speak of.
     `suspended` names the steps that asked for a pause, each with `node`, `lineage`, `reason` and
     the `state` it wants back.
     """
@@ -50,6 +51,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     rejected: Mapping[str, int]
     duration_s: float
     headline: str
+    other_roots: tuple[str, ...] = ()
     record: str = ""
     suspended: tuple[Mapping[str, Any], ...] = ()
 
@@ -233,7 +235,7 @@ def headline(
     parts = [gap.sentence for gap in gaps if gap.cause != gap.node]
     told = {node for gap in gaps for node in (gap.node, gap.cause) if gap.cause != gap.node}
     parts += _absent_nodes(report, interventions, told)
-    parts += [_kept(root) for root in _outer_first(report)]
+    parts += [_kept(root) for root in _outer_first(report)[:1]]
     parts += _ended_early(report)
     asked = sum(
         1 for i in interventions if i.decision and i.decision.decided_by is not DecidedBy.STICKY
@@ -253,6 +255,11 @@ def headline(
     return f"{head}: {', '.join(parts)}" if parts else head
 
 
+def other_roots(report: Report) -> tuple[str, ...]:
+    """A line for each fan-out but the one the headline speaks of."""
+    return tuple(f"{root.node_id}: {_kept(root)}" for root in _outer_first(report)[1:])
+
+
 def _outer_first(report: Report) -> list[RootAccount]:
     return [r for r in sorted(report.roots, key=lambda r: r.depth) if r.items or r.depth == 1]
 
@@ -261,10 +268,9 @@ def _kept(root: RootAccount) -> str:
     # In a run that stopped, what never got to an exit has not been kept either.
     arrived = [e.delivered + e.not_taken + e.left for e in root.exits]
     unit = f"{min([root.kept, *arrived])}/{root.items} items"
-    name = "" if root.depth == 1 else f" of {root.node_id}"
     failed = max((e.failed for e in root.exits), default=0)
     skipped = len(root.missing) - failed
-    parts = [unit + name]
+    parts = [unit]
     if skipped > 0:
         parts.append(f"{skipped} skipped")
     if failed:

@@ -15,7 +15,7 @@ from nightwarden.spec.catalog import MISSING
 from nightwarden.spec.checker import Checker, Misfit
 from nightwarden.spec.findings import nearest
 from nightwarden.spec.generics import input_types
-from nightwarden.spec.workflow import INPUTS, Workflow
+from nightwarden.spec.workflow import INPUTS, SecretRef, Workflow
 
 
 def resolve_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str, object]:
@@ -48,6 +48,21 @@ def resolve_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str,
     if problems:
         raise RunError("\n".join(problems))
     return values
+
+
+def secret_names(workflow: Workflow) -> list[str]:
+    """Every secret the workflow's properties name, each once."""
+    found: dict[str, None] = {}
+    ahead: list[object] = [v for node in workflow.nodes for v in node.properties.values()]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, SecretRef):
+            found[value.name] = None
+        elif isinstance(value, Mapping):
+            ahead += value.values()
+        elif isinstance(value, (list, tuple)):
+            ahead += value
+    return sorted(found)
 
 
 def open_elements(workflow: Workflow, names: Iterable[str]) -> dict[str, Checker]:

@@ -34,6 +34,7 @@ from nightwarden.events import (
     RunStarted,
     RunSuspended,
 )
+from nightwarden.events.seen import Seen
 from nightwarden.ids import RunId, new_run_id
 from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import Ended, Status
@@ -51,9 +52,15 @@ from nightwarden.result import (
     fold_outputs,
     headline,
     missing_outputs,
+    other_roots,
     shown_output,
 )
-from nightwarden.run_inputs import fed_nodes, open_elements, resolve_inputs
+from nightwarden.run_inputs import (
+    fed_nodes,
+    open_elements,
+    resolve_inputs,
+    secret_names,
+)
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.deciding import Deciding, summary
@@ -68,6 +75,7 @@ from nightwarden.runtime.secrets import SecretResolver
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import check_repair
 from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.runtime.watching import Watch
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 from nightwarden.store.jsonl import JsonLines, RunFolder
@@ -96,9 +104,10 @@ class Session:
     `store` is the folder runs are recorded under (`.nightwarden`), None for no record. Relative
     paths are meant from `workdir`. `secrets` are values `$secrets.NAME` and `ctx.secret` find
     before the environment. `supervise` is a supervisor or a mode (`"scripted:FILE"`, `"operator"`,
-    `"replay:RUN"`). `aside` is entered while a person is asked. Raises `RunError` for inputs that
-    do not fit or a mode that cannot be had, `SpecError` for a workflow whose node types are not
-    known here.
+    `"replay:RUN"`). `aside` is entered while a person is asked. `watch` is called on the run's
+    loop with every invocation's inputs and outputs, masked and cut. Raises `RunError` for inputs
+    that do not fit or a mode that cannot be had, `SpecError` for a workflow whose node types are
+    not known here.
     """
 
     def __init__(
@@ -121,6 +130,7 @@ class Session:
         seed: int | None = None,
         aside: Aside = nullcontext,
         open_inputs: Iterable[str] = (),
+        watch: Callable[[Seen], None] | None = None,
     ) -> None:
         self.workflow = workflow
         self.bounds = bounds or Bounds()
@@ -147,6 +157,7 @@ class Session:
         self._recognisers = with_plugins(tuple(recognisers))
         self._executor = executor
         self._subscribers: list[Subscriber] = []
+        self._watch = watch
         self._driver: Driver | None = None
         self._bounded: Bounded | None = None
         self._registry = SecretRegistry()
@@ -249,6 +260,7 @@ class Session:
     async def _run(self, bus: Bus, registry: SecretRegistry) -> RunResult:
         began = time.monotonic()
         secrets = SecretResolver(registry, self._secrets)
+        secrets.preload(secret_names(self.workflow))
         services = RunServices(
             bus,
             registry,
@@ -259,7 +271,9 @@ class Session:
         services.open()
         for subscriber in self._subscribers:
             bus.subscribe(subscriber)
-        recorder = Recorder(self._plan, services, self._recognisers)
+        watch = None if self._watch is None else Watch(self._plan, services, self._watch)
+        bus.active = bus.active or watch is not None  # only an active run tells what its steps do
+        recorder = Recorder(self._plan, services, self._recognisers, watch)
         driver = Driver(
             self._plan,
             self._definitions,
@@ -415,6 +429,7 @@ class Session:
             rejected=dict(services.rejects),
             duration_s=round(duration_s, 6),
             headline=line,
+            other_roots=other_roots(report),
             record=str(self.record or ""),
             suspended=tuple(recorder.suspensions),
         )
@@ -427,7 +442,12 @@ class Session:
         ending = _TERMINAL[ended.status]
         event = ending(
             reason=result.reason,
-            ledger={**result.ledger, "headline": result.headline, "rejected": result.rejected},
+            ledger={
+                **result.ledger,
+                "headline": result.headline,
+                "other_roots": result.other_roots,
+                "rejected": result.rejected,
+            },
             cost_micro_usd=result.costs["total_micro_usd"],
             supervisor_cost_micro_usd=result.costs["supervisor_micro_usd"],
             supervised=result.supervised,

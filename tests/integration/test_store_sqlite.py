@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -259,7 +260,9 @@ def as_somebody(work: Callable[[], str]) -> str:
     """Run in a child that is not the superuser, whom nothing stops; gives what it said."""
     migrations("sqlite")  # the child may not be able to read where the package lies
     mine, childs = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # threads of others do not matter to what it does
+        child = os.fork()
     if child == 0:
         try:
             if os.getuid() == 0:

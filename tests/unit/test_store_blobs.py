@@ -78,7 +78,7 @@ def test_a_blob_that_was_cut_short_is_mended_when_it_is_put_again(tmp_path: Path
 
 def test_nothing_lies_about_when_a_blob_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / NAME[:2]).write_text("in the way")
-    with pytest.raises(StoreError, match="cannot be written: .*free space"):
+    with pytest.raises(StoreError, match=r"cannot be written: .*free space"):
         FolderBlobs(tmp_path).put(NAME, DATA)
     assert [path.name for path in tmp_path.iterdir()] == [NAME[:2]]
 

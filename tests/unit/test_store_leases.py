@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -36,11 +38,9 @@ def test_a_living_process_of_this_machine_is_alive_whatever_the_clock() -> None:
 
 
 def test_a_process_that_ended_is_dead_at_once() -> None:
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    gone = Place(here().host, child, here().boot, here().namespace, born="1")
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child.wait()
+    gone = Place(here().host, child.pid, here().boot, here().namespace, born="1")
     assert judge(lease(gone), 1000.0, here()) is Life.DEAD
 
 
@@ -50,13 +50,11 @@ def test_a_number_that_another_process_has_now_is_dead() -> None:
 
 
 def test_the_remains_of_a_process_are_dead() -> None:
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # ended, but not buried
-    zombie = Place(here().host, child, here().boot, here().namespace, born=here().born)
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, but not buried
+    zombie = Place(here().host, child.pid, here().boot, here().namespace, born=here().born)
     assert judge(lease(zombie), 1000.0, here()) is Life.DEAD
-    os.waitpid(child, 0)
+    child.wait()
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_an_event_that_calls_itself_otherwise_is_found_out() -> None:
     assert (found.first_bad, found.problem) == (2, "event 2 calls itself 1")
 
 
-@given(run=st.integers(1, 2**23 - 1), seq=st.integers(0, 2**40 - 1))
+@given(run=st.integers(1, 2**23 - 2), seq=st.integers(0, 2**40 - 1))
 def test_a_key_keeps_run_and_number_apart(run: int, seq: int) -> None:
     assert seq_of(key_of(run, seq)) == seq
     assert key_of(run, 0) <= key_of(run, seq) < key_of(run + 1, 0) < 2**63

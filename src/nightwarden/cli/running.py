@@ -91,6 +91,8 @@ def conclude(session: Session, result: RunResult, out: Output) -> None:
     if out.quiet and not result.ok:
         out.error(result.headline)
     out.say(f"── {result.headline}", "bold" if result.ok else "red")
+    for line in result.other_roots:
+        out.say(f"   {line}")
     for name, value in closing(result, outputs):
         out.say(f"   {name:<9} {value}")
     for line in session.remarks():

@@ -1,6 +1,7 @@
 """What is written down of a run: kernel effects and results of steps, as masked events.
 
 Without a record and without listeners nothing is built; costs and failures are kept anyway.
+Whoever watches every step is told from here, too.
 
 Read next: `events/__init__.py`.
 """
@@ -25,6 +26,7 @@ from nightwarden.events import (
     StreamClosed,
     WindowWidened,
 )
+from nightwarden.events.seen import Moment
 from nightwarden.kernel.causes import NOT_TAKEN, Cause, Kind
 from nightwarden.kernel.effects import (
     CloseRoot,
@@ -52,6 +54,7 @@ from nightwarden.runtime.failing import (
 )
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import can_be_repaired
+from nightwarden.runtime.watching import Watch
 
 _PRUNED_AT_ONCE = 1000
 
@@ -60,7 +63,11 @@ class Recorder:
     """Writes one run down. `costs` are micro-dollars by node; `cause` looks one up by number."""
 
     def __init__(
-        self, plan: Plan, services: RunServices, recognisers: Sequence[Recogniser]
+        self,
+        plan: Plan,
+        services: RunServices,
+        recognisers: Sequence[Recogniser],
+        watch: Watch | None = None,
     ) -> None:
         self.costs: Counter[str] = Counter()
         self.suspensions: list[Mapping[str, object]] = []
@@ -69,6 +76,7 @@ class Recorder:
         self._services = services
         self._bus = services.bus
         self._recognisers = tuple(recognisers)
+        self._watch = watch
         self._failures: dict[int, Failure] = {}
         self._pruned: dict[tuple[int, int, str], list[Lineage]] = defaultdict(list)
         self.cause: Callable[[int], Cause] | None = None
@@ -88,6 +96,8 @@ class Recorder:
             self._bus.publish(
                 InvocationStarted(node_id=node.id, lineage=invoke.lineage, attempt=invoke.attempt)
             )
+        if self._watch is not None:
+            self._watch.began(invoke)
         return time.perf_counter()
 
     def succeeded(
@@ -100,6 +110,7 @@ class Recorder:
             return
         outs = node.ends if node.type.fans_out else node.outs
         values, sealed = self._masked(outs, outputs)
+        took_s = round(time.perf_counter() - began, 6)
         self._bus.publish(
             InvocationSucceeded(
                 node_id=node.id,
@@ -107,11 +118,13 @@ class Recorder:
                 attempt=invoke.attempt,
                 outputs=values,
                 sealed=sealed,
-                duration_s=round(time.perf_counter() - began, 6),
+                duration_s=took_s,
                 cost_micro_usd=account.cost_micro_usd,
                 assets=tuple(account.assets),
             )
         )
+        if self._watch is not None:
+            self._watch.put_out(Moment.RETURNED, invoke, outs, outputs, took_s)
 
     def emitted(self, invoke: Invoke, frame: tuple[object, ...], node: NodePlan) -> None:
         """A fan-out yields a frame; a list that is fanned out is on record already."""
@@ -121,6 +134,8 @@ class Recorder:
         self._bus.publish(
             ItemEmitted(node_id=node.id, lineage=invoke.lineage, outputs=values, sealed=sealed)
         )
+        if self._watch is not None:
+            self._watch.put_out(Moment.PUT_OUT, invoke, node.outs, frame)
 
     def failed(
         self,
@@ -183,6 +198,7 @@ class Recorder:
                 item=f"{failure.number} {failure.label}".strip(),
             )
         )
+        self._tell_failed(failure, invoke.lineage, invoke.attempt)
         return fact
 
     def failure(self, call: int) -> Failure:
@@ -219,7 +235,13 @@ class Recorder:
                 item=failure.number,
             )
         )
+        self._tell_failed(failure, effect.lineage, effect.attempt)
         return failure
+
+    def _tell_failed(self, failure: Failure, lineage: Lineage, attempt: int) -> None:
+        if self._watch is not None:
+            line = f"{failure.detail} ({failure.error_type})"
+            self._watch.failed(failure.node_id, lineage, attempt, line)
 
     def noted(self, effect: Warn) -> None:
         """Something the report should show."""
@@ -239,10 +261,14 @@ class Recorder:
     def halted(self, invoke: Invoke, account: Account) -> None:
         """A call ended because it had to; what it spent was spent."""
         self._book(self._plan.nodes[invoke.node], account)
+        if self._watch is not None:
+            self._watch.ended(Moment.HALTED, invoke)
 
     def suspended(self, invoke: Invoke, error: Suspended) -> None:
         """A step asked for a pause; whoever resumes the run needs its state."""
         registry = self._services.registry
+        if self._watch is not None:
+            self._watch.ended(Moment.SUSPENDED, invoke, self._services.mask(error.reason))
         self.suspensions.append(
             {
                 "node": self._plan.nodes[invoke.node].id,
