@@ -10,10 +10,13 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 UNPRIVILEGED = ("postgres", "nobody")
 
@@ -42,24 +45,45 @@ def running_server() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _started(programs: Path, folder: Path, user: str | None) -> Iterator[None]:
+    """The server as our own child, so that nobody else has to notice its end."""
     data, log = folder / "data", folder / "log"
-    initdb = ["initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    _call([programs / initdb[0], *initdb[1:], "--locale=C"], folder, user)
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=60"
-    control = [programs / "pg_ctl", "-D", data, "-l", log, "-w"]
+    initdb = [programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8"]
+    with log.open("wb") as output:
+        made = _begun([*initdb, "--no-sync", "--locale=C"], folder, user, output)
+        if made.wait(120):
+            raise NoServer(f"initdb ended with {made.returncode}: {_said(log)}")
+        settings = ["listen_addresses=", "fsync=off", "max_connections=60"]
+        options = [part for setting in settings for part in ("-c", setting)]
+        server = _begun(
+            [programs / "postgres", "-D", data, "-k", folder, *options], folder, user, output
+        )
     try:
-        _call([*control, "-o", options, "start"], folder, user)
-    except NoServer as error:
-        text = log.read_text(errors="replace") if log.exists() else ""
-        raise NoServer(f"{error}\n{text[-2000:]}") from error
-    try:
+        _wait_until_ready(programs, folder, server, log)
         yield
     finally:
-        _call([*control, "-m", "immediate", "stop"], folder, user)
+        server.send_signal(signal.SIGQUIT)  # at once: nobody needs what is in it
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
-def _call(command: list[object], folder: Path, user: str | None) -> None:
-    found = subprocess.run(
+def _wait_until_ready(
+    programs: Path, folder: Path, server: subprocess.Popen[bytes], log: Path
+) -> None:
+    asks = [str(programs / "pg_isready"), "-q", "-h", str(folder)]
+    end = time.monotonic() + 60
+    while subprocess.run(asks, check=False).returncode:
+        if server.poll() is not None or time.monotonic() > end:
+            raise NoServer(f"the server does not start: {_said(log)}")
+        time.sleep(0.05)
+
+
+def _begun(
+    command: list[object], folder: Path, user: str | None, output: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [str(part) for part in command],
         cwd=folder,
         user=user,
@@ -67,14 +91,13 @@ def _call(command: list[object], folder: Path, user: str | None) -> None:
         extra_groups=None if user is None else [],
         env={"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(folder)},
         stdin=subprocess.DEVNULL,
-        # A server that inherits a pipe keeps it open, and whoever reads it waiting.
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
+        stdout=output,
+        stderr=output,
     )
-    if found.returncode:
-        raise NoServer(f"{command[0]} ended with {found.returncode}")
+
+
+def _said(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:]
 
 
 def _user() -> str | None:
@@ -91,7 +114,7 @@ def _programs() -> Path | None:
     named = shutil.which("initdb")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
     for folder in [*([Path(named).resolve().parent] if named else []), *folders]:
-        if all((folder / name).is_file() for name in ("initdb", "postgres", "pg_ctl")):
+        if all((folder / name).is_file() for name in ("initdb", "postgres", "pg_isready")):
             return folder
     return None
 

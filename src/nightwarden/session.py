@@ -63,6 +63,7 @@ from nightwarden.run_inputs import (
 )
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
+from nightwarden.runtime.context import asset_bytes
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor, ThreadExecutor
@@ -219,7 +220,11 @@ class Session:
         if self._bounded is None or not self._bounded.decisions_used:
             return ()
         unused: Callable[[], Sequence[str]] = getattr(self._bounded.supervisor, "unused", tuple)
-        notes = [f"{self._supervisor_name}: {line}" for line in unused()]
+        rules = unused()
+        notes = []
+        if rules:
+            more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""
+            notes.append(f"{self._supervisor_name}: not needed: {rules[0]}{more}")
         for error in (self._bounded.attach_error, self._bounded.close_error):
             notes += [f"the supervisor {error}"] if error else []
         return [self._registry.mask_text(note) for note in notes]
@@ -372,8 +377,7 @@ class Session:
     def _resolves(self, reference: object) -> bool:
         """Whether a file that a repair names is there, inside the run's own places."""
         if isinstance(reference, AssetRef):
-            path = self._assets_dir() / reference.name
-            return _inside(path, self._assets_dir()) and path.is_file()
+            return asset_bytes(self._assets_dir(), reference) is not None
         path = self._workdir / str(reference)
         return _inside(path, self._workdir) and path.exists()
 

@@ -20,14 +20,18 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def postgres_socket() -> Iterator[Path]:
     """The folder of a running server's socket. In CI there has to be one."""
+    server = running_server()
     try:
-        with running_server() as folder:
-            yield folder
+        folder = server.__enter__()
     except NoServer as error:
         if os.environ.get("CI"):
             pytest.fail(f"PostgreSQL is part of CI, but: {error}")
         print(f"\n!! the PostgreSQL store is NOT tested: {error}", file=sys.stderr)
         pytest.skip(f"the PostgreSQL store is not tested: {error}")
+    try:
+        yield folder
+    finally:
+        server.__exit__(None, None, None)
 
 
 @pytest.fixture

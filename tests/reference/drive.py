@@ -16,6 +16,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import (
     Apply,
     Conclude,
@@ -35,7 +36,6 @@ from nightwarden.kernel.effects import (
     Widen,
 )
 from nightwarden.kernel.machine import Machine
-from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.plan import NodePlan
 from nightwarden.kernel.state import Settings
 from nightwarden.kernel.stimuli import (
@@ -132,8 +132,7 @@ class _Driver:
         self.open: list[Escalate] = []
         self.delays: list[Delay] = []
         self.result = Run(self.plan)
-        self.cuts: dict[tuple[str, Lineage], int] = {}
-        self.cancels: dict[tuple[str, Lineage], int] = {}
+        self.ended: dict[tuple[str, Lineage], int] = {}
         self.arrivals: dict[tuple[str, Lineage, str], tuple[int, ...]] = {}
         self.finished: set[int] = set()
         self.count = 0
@@ -209,7 +208,7 @@ class _Driver:
         except Broken as broken:
             del self.calls[call.number]
             if call.halt and not self.stopping:
-                self.cancels[call.at.node, call.at.lineage] = call.steps
+                self.ended[call.at.node, call.at.lineage] = call.steps
             facts = {k: v for k, v in vars(broken).items() if k in Failed.__struct_fields__}
             self.tell(Failed(call=call.number, **facts))
             return
@@ -227,7 +226,7 @@ class _Driver:
         del self.calls[call.number]
         here = (call.at.node, call.at.lineage)
         if not self.stopping:
-            (self.cuts if call.halt == "gently" else self.cancels)[here] = call.steps
+            self.ended[here] = call.steps
         self.tell(Halted(call.number))
 
     def decide(self, escalate: Escalate) -> None:
@@ -282,7 +281,7 @@ class _Driver:
             case Prune(node=index, lineage=lineage, kind=kind):
                 assert index not in self.finished
                 if kind == "failed" and self.plan.nodes[index].type.reads:
-                    self.cancels[self.plan.nodes[index].id, lineage] = -1
+                    self.ended[self.plan.nodes[index].id, lineage] = -1
             case Stop():
                 self.stopping = True
                 self.delays.clear()
@@ -347,10 +346,11 @@ class _Driver:
         tell_trace(trace, result, self.words)
         cuts = {
             key: Cut(steps, result.closings[key].n)
-            for key, steps in self.cuts.items()
-            if key in result.closings
+            for key, steps in self.ended.items()
+            if key in result.closings and result.closings[key].cause is None
         }
-        result.choices = Choices(cuts, self.arrivals, self.cancels)
+        cancels = {key: steps for key, steps in self.ended.items() if key not in cuts}
+        result.choices = Choices(cuts, self.arrivals, cancels)
         result.interrupted = self.interrupted
         result.pending = self.machine.pending()
         result.report = self.machine.report()

@@ -52,7 +52,8 @@ def test_the_text_shows_layers_scopes_engine_nodes_and_control() -> None:
          5  │ loud[]         collect  ← loud
          6  │ album          t.Album  titles ← loud[] · controls → table
          7  │ row            t.Row    url ← page.url · album ← album
-         8  table            t.Write  rows ← row[] · path ← inputs.out
+            │ ┌ for each event that controls table
+         8  │ │ table        t.Write  rows ← row[] · path ← inputs.out
 
             output table ← table.output
         """)
@@ -86,7 +87,7 @@ def test_the_picture_has_a_box_a_node_and_a_line_an_edge() -> None:
     boxes = titles(root, f"{SVG}g")
     assert "page: t.Fetch, for each item of inputs.texts[*]" in boxes
     assert "loud[]: collect, for each item of inputs.texts[*]" in boxes
-    assert "table: t.Write" in boxes
+    assert "table: t.Write, for each event that controls table" in boxes
     assert len(boxes) == len(workflow.nodes) + len(workflow.inputs)
     lines = titles(root, f"{SVG}path")
     assert "page.text → word.text" in lines
@@ -101,7 +102,7 @@ def test_what_runs_once_an_item_is_a_stack_of_cards() -> None:
         (group.find(f"{SVG}title").text or "").partition(":")[0]: len(group.findall(f"{SVG}rect"))  # type: ignore[union-attr]
         for group in root.findall(f"{SVG}g")
     }
-    assert (cards["page"], cards["loud"], cards["table"]) == (2, 2, 1)
+    assert (cards["page"], cards["loud"], cards["inputs.out"]) == (2, 2, 1)
 
 
 def test_states_are_told_by_a_sign_and_by_colour() -> None:
@@ -109,7 +110,7 @@ def test_states_are_told_by_a_sign_and_by_colour() -> None:
     failed = next(g for g in root.findall(f"{SVG}g") if "failed" in (g.get("class") or ""))
     assert "✕" in [t.text for t in failed.findall(f"{SVG}text")]
     assert "page: t.Fetch, for each item of inputs.texts[*], failed" in titles(root, f"{SVG}g")
-    assert "table: t.Write, odd" in titles(root, f"{SVG}g")
+    assert "table: t.Write, for each event that controls table, odd" in titles(root, f"{SVG}g")
 
 
 def test_the_picture_needs_nothing_from_elsewhere() -> None:

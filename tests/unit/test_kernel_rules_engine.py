@@ -12,7 +12,7 @@ from by_hand import Hand
 
 import nightwarden as nw
 from nightwarden.kernel.causes import Absent, Carried, Kind
-from nightwarden.kernel.effects import Answer, Escalate, Pause, Warn, Widen
+from nightwarden.kernel.effects import Answer, Escalate, Halt, Pause, Warn, Widen
 from nightwarden.kernel.state import Gathered
 from nightwarden.kernel.stimuli import ControlEnded, ControlSent, RunCancelled
 from nightwarden.spec.build import Builder
@@ -132,6 +132,20 @@ def test_what_one_side_has_beyond_an_early_end_is_lost_to_it(shorter: str) -> No
         run.returns(name, 0)
     assert (run.root(other).kept, len(run.root(other).missing)) == (1, 1)
     assert run.root("zip").marks == {"early": 1}
+    assert run.status() == "completed"
+
+
+def test_pairs_end_when_both_sides_do() -> None:
+    """row: K1-FAN-ZIP"""
+    run = begun(zipped)
+    run.emits("a", 0)
+    run.emits("b", 0)
+    run.returns("each", 0)
+    for name in "ab":
+        run.returns(name)
+    assert run.root("zip").marks == {"closed": 1}
+    for name in ("left", "right", "index"):
+        run.returns(name, 0)
     assert run.status() == "completed"
 
 
@@ -331,6 +345,26 @@ def test_an_iteration_that_leads_nowhere_ends_the_loop(*, lost: bool) -> None:
     assert run.root("loop").marks == {"early" if lost else "closed": 1}
 
 
+@pytest.mark.parametrize("missing", ["body", "again"])
+def test_a_loop_ends_where_either_of_its_ways_back_is_absent(missing: str) -> None:
+    """row: K1-FAN-LOOP"""
+
+    def drawn(w: Builder) -> None:
+        loop = w.add("flow.Loop", id="loop", initial=w.add(step, id="start"))
+        body = w.add(step, id="body", x=loop.slot("value"))
+        again = w.add(holds, id="again", x=loop.slot("value"))
+        w.feed(loop, next=body, condition=again)
+        w.add(step, id="end", x=loop.slot("done"))
+
+    run = begun(drawn)
+    run.returns("start")
+    for name in ("body", "again"):
+        run.returns(name, 0, **({"nothing": 1} if name == missing else {"output": True}))
+    assert run.kind("end") is Kind.NOT_TAKEN
+    assert sorted(run.ran("body")) == [(0,)]
+    assert run.status() == "completed"
+
+
 def test_a_loop_that_lacks_both_its_ways_back_names_both_causes() -> None:
     """row: K1-FAN-LOOP, K1-CAUSES"""
 
@@ -459,6 +493,24 @@ def test_a_run_that_stops_takes_no_more_events() -> None:
     run.decides(Fail())
     call = send(run, "one", 5, awaits=True)
     assert [(a.call, a.error) for a in run.of(Answer)] == [(call, "the run is ending")]
+
+
+def test_a_stop_cancels_who_waits_for_an_answer_and_lets_who_has_it_finish() -> None:
+    """row: K1-FAN-CONTROL, K3-STOP"""
+
+    def drawn(w: Builder) -> None:
+        tool = w.add(step, id="tool")
+        w.add(step, id="one", controls=[tool])
+        w.add(step, id="two", controls=[tool])
+        w.add(step, id="bad")
+
+    run = begun(drawn)
+    send(run, "one", 1, awaits=True)
+    waiting = send(run, "two", 1, awaits=True)
+    run.returns("tool", 0)
+    run.fails("bad")
+    run.decides(Fail())
+    assert [(e.call, e.gently) for e in run.of(Halt)] == [(waiting, False)]
 
 
 def test_what_a_caller_says_after_its_end_changes_nothing() -> None:

@@ -301,6 +301,30 @@ def test_a_repair_goes_on_and_carries_that_it_is_one() -> None:
     assert outcomes(run) == [(1, "repair_accepted")]
 
 
+def test_a_repair_at_the_end_of_the_way_is_delivered() -> None:
+    """row: K1-VERDICT-SUBSTITUTE, K1-LEDGER-1"""
+    run = started(fan("items"), step("each", x="items"))
+    run.emits("items", 0)
+    run.returns("items")
+    run.fails("each", 0, has_candidate=True, checkable=True)
+    run.decides(Substitute({"output": 1}), outputs=(1,))
+    assert run.exit("items", "each").delivered == 1
+    assert run.status() == "completed"
+
+
+def test_what_no_step_takes_is_kept_with_what_is_missing() -> None:
+    """row: K3-OUTPUTS"""
+    run = started(fan("items"), step("each", x="items"))
+    run.emits("items", 0, 1, 2)
+    run.returns("each", 2, output="c")
+    run.fails("each", 1)
+    run.decides(Skip())
+    run.returns("each", 0, output="a")
+    (kept,) = run.machine.captures()
+    assert (kept.lineages, kept.values) == ([(2,), (0,)], ["c", "a"])
+    assert [(at, absent.kind) for at, absent in kept.absents] == [((1,), Kind.LOST)]
+
+
 def test_a_retry_settles_nothing_and_is_the_next_attempt_with_equal_inputs() -> None:
     """row: K1-VERDICT-RETRY"""
     run = started(fan("items"), safe("step", x="items"), step("next", x="step"))
@@ -585,6 +609,15 @@ def test_a_completed_run_that_does_not_balance_is_a_bug(field: str) -> None:
     (account,) = run.machine._state.nodes
     setattr(account, field, 1)
     with pytest.raises(KernelBug, match="a: the run completed, but"):
+        run.machine.report()
+
+
+def test_a_retry_that_was_decided_and_never_ran_is_a_bug_in_a_completed_run() -> None:
+    """row: K1-LEDGER-BUG, K1-LEDGER-5"""
+    run = started(step("a"))
+    run.returns("a")
+    run.machine._state.nodes[0].retries_decided = 1
+    with pytest.raises(KernelBug, match="a retry was decided and never run"):
         run.machine.report()
 
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from nightwarden.errors import NodeError, RecoverableError
 from nightwarden.kernel.marks import CUT_PREFIX, FIELD, HIDDEN, MASK_PREFIX, contains_mark, mask_of
 from nightwarden.kernel.redaction import Limits, SecretRegistry
-from nightwarden.runtime.failing import StepTimeout
 from nightwarden.nodes.io import ABSENT, AssetRef, Collect
+from nightwarden.runtime.failing import StepTimeout
 
 KEY = 'zk-live/7Qm2+Zt9aB=="x'
 OTHER = "plain-other-value"

@@ -139,9 +139,15 @@ def test_an_ended_stream_says_what_it_kept() -> None:
 
 def test_a_refused_verdict_names_what_was_asked_for_and_who_refused() -> None:
     said = line(
-        Fail("no"), OutcomeKind.STOPPED, by=DecidedBy.KERNEL, asked_for=Retry(), reason="not safe"
+        Fail("retry was refused: the attempt spent money"),
+        OutcomeKind.STOPPED,
+        by=DecidedBy.KERNEL,
+        asked_for=Retry(),
+        reason="a second try usually works",
     )
-    assert said.endswith("→ stop (not safe) · asked for retry · by kernel")
+    assert said.endswith(
+        "→ stop (retry was refused: the attempt spent money) · asked for retry · by kernel"
+    )
 
 
 def test_a_person_is_named_as_the_one_who_decided() -> None:

@@ -13,19 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from reference.acting import Act, Case, Fault, Frame, codes, judge
-from reference.comparing import differences
-from reference.drive import Pace, drive
 from reference.graphs import cases
 from reference.interpreter import interpret
 from reference.small import fan, step, workflow
-from reference.words import Absent, Kind, Meaning, Value
+from reference.words import Absent, Meaning, Value
 
 from nightwarden.lineage import Lineage
-from nightwarden.nodes.registry import Registry
-from nightwarden.spec.catalog import LOOSE_TIE, TIES, NodeType
+from nightwarden.spec.catalog import TIES, NodeType
 from nightwarden.spec.check import assemble
 from nightwarden.spec.draft import Draft, DraftNode
 from nightwarden.spec.findings import Findings

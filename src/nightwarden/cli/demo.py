@@ -10,9 +10,6 @@ Read next: `nightwarden/demo/`, `running.py`.
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,6 +18,7 @@ import typer
 
 from nightwarden.cli.options import Debug, Quiet, settings_for
 from nightwarden.cli.output import Output
+from nightwarden.cli.places import explained_commands, from_here, program
 
 if TYPE_CHECKING:
     from nightwarden.result import RunResult
@@ -69,7 +67,7 @@ def demo(
     with DemoSite(CACHE, faults=faults, latency_s=LATENCY_S) as site:
         broken = f"{len(FAULTS)} of them are broken on purpose" if faults else "none is broken"
         out.say(f"{site.address}: {broken}")
-        out.say(f"Running {_shown(workflow)}, failures answered by {_shown(answers)}")
+        out.say(f"Running {from_here(workflow)}, failures answered by {from_here(answers)}")
         out.say()
         session = Session(
             load(workflow),
@@ -102,7 +100,7 @@ def _next(
     folder: Path, report: Path, workflow: Path, store: Path | None, result: RunResult
 ) -> Iterator[str]:
     """Where things lie, and commands that work as they stand."""
-    program = _program()
+    typed = program()
     at = f" --store {store}" if store is not None else ""
     yield ""
     yield f"The table    {folder / 'pages.csv'}"
@@ -110,29 +108,10 @@ def _next(
     yield ""
     yield "Next"
     commands = {
-        f"{program} report {result.run_id}{at}": "what is missing, who decided that, and why",
-        f"{program} graph {_shown(workflow)}": "what is wired to what",
-        f"{program} nodes http.Fetch": "what a step takes, and what it promises",
-        f"{program} run {_shown(workflow)} --input urls=@urls.txt": "your own pages, one a line",
-        f"{program} demo --no-faults": "the same with nothing broken",
+        f"{typed} report {result.run_id}{at}": "what is missing, who decided that, and why",
+        f"{typed} graph {from_here(workflow)}": "what is wired to what",
+        f"{typed} nodes http.Fetch": "what a step takes, and what it promises",
+        f"{typed} run {from_here(workflow)} --input urls=@urls.txt": "your own pages, one a line",
+        f"{typed} demo --no-faults": "the same with nothing broken",
     }
-    width = max(len(command) for command in commands)
-    for command, why in commands.items():
-        yield f"  {command:<{width}}  # {why}"
-
-
-def _shown(path: Path) -> str:
-    """A path as short as it can be written from here."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
-
-
-def _program() -> str:
-    """How this program is called from here: by its name if it is found by it."""
-    called = Path(sys.argv[0])
-    if called.name not in ("nightwarden", "nw"):
-        return "nightwarden"
-    found = shutil.which(called.name)
-    if found is not None and os.path.realpath(found) == os.path.realpath(called):
-        return called.name
-    return _shown(called.absolute())
+    yield from explained_commands(commands)

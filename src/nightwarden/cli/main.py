@@ -18,9 +18,12 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from nightwarden import __version__
+from nightwarden.cli.completing import is_completing
+from nightwarden.cli.debug import debug
 from nightwarden.cli.demo import demo
 from nightwarden.cli.failing import COMPLETED, FAILED, NAME, USAGE, explained
 from nightwarden.cli.graph import graph
+from nightwarden.cli.new import new
 from nightwarden.cli.nodes import nodes
 from nightwarden.cli.output import Output, close_streams, prepare_streams
 from nightwarden.cli.replay import replay
@@ -33,12 +36,11 @@ from nightwarden.cli.validate import validate
 app = typer.Typer(
     name=NAME,
     help="Runs workflows nobody watches: a failure becomes a decision, on the record.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (run, validate, graph, nodes, report, runs, show, replay, demo):
+for _command in (new, run, debug, validate, graph, nodes, report, runs, show, replay, demo):
     app.command()(_command)
 
 _SUPERVISE: Final = "--supervise"
@@ -69,7 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         code = code if isinstance(code, int) else COMPLETED
     except BaseException as error:
         code = _ended(error, debug="--debug" in arguments)
-    code = code if arguments else USAGE  # help was shown because nothing was asked for
+    if not arguments and not is_completing():
+        code = USAGE  # help was shown because nothing was asked for
     lost = close_streams()
     if lost:
         Output().error(f"{NAME}: standard output cannot be written: {lost}")

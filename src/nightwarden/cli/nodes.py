@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from nightwarden.cli.completing import node_types
 from nightwarden.cli.failing import COMPLETED, Usage
 from nightwarden.cli.options import Debug, Json, Nodes, settings_for
 from nightwarden.cli.output import Output
@@ -17,7 +18,7 @@ from nightwarden.events.plain import plain
 
 if TYPE_CHECKING:
     from nightwarden.nodes.registry import Registry
-    from nightwarden.spec.catalog import InputSlot, NodeType
+    from nightwarden.spec.catalog import InputSlot, NodeType, OutputSlot
 
 FORMAT: Final = 1
 Row = tuple[str, str, str]
@@ -27,7 +28,11 @@ _KINDS: Final = {"many": "Many", "collect": "Collect", "stream": "Stream"}
 def nodes(
     type: Annotated[
         str | None,
-        typer.Argument(metavar="[TYPE]", help="A node type, or the word before its dot."),
+        typer.Argument(
+            metavar="[TYPE]",
+            help="A node type, or the word before its dot.",
+            autocompletion=node_types,
+        ),
     ] = None,
     json: Json = False,
     schema: Annotated[
@@ -153,31 +158,15 @@ def described(node: NodeType) -> dict[str, object]:
     return {
         "type": node.name,
         "doc": node.doc,
-        "inputs": [
-            {
-                "name": slot.name,
-                "type": _slot_type(slot),
-                "kind": str(slot.kind),
-                "required": slot.required,
-                "default": None if slot.required else plain(slot.default),
-                "accepts_absent": slot.accepts_absent,
-                "doc": slot.doc,
-            }
-            for slot in node.inputs.values()
-        ],
+        "inputs": [_input_json(slot) for slot in node.inputs.values()],
         "further_inputs": None if node.extra is None else _slot_type(node.extra),
-        "outputs": [
-            {
-                "name": out.name,
-                "type": _type(out.type),
-                "per_item": out.stream,
-                "may_be_absent": out.may_be_absent,
-                "fields": [f.name for f in node.projections.values() if f.slot == out.name],
-            }
-            for out in node.outputs.values()
-        ],
+        "further_inputs_schema": None if node.extra is None else _schema(node.extra.type),
+        "outputs": [_output_json(node, out) for out in node.outputs.values()],
         "retry_safe": node.retry_safe,
         "idempotent_by": node.idempotent_by,
+        "inline": node.inline,
+        "pure": node.pure,
+        "executor": node.executor,
         "fans_out": node.fans_out,
         "reads": node.reads,
         "join": node.join,
@@ -186,6 +175,42 @@ def described(node: NodeType) -> dict[str, object]:
         "label": node.label,
         "source": node.source,
     }
+
+
+def _input_json(slot: InputSlot) -> dict[str, object]:
+    """`schema` is that of one value: of an item where the slot takes several."""
+    return {
+        "name": slot.name,
+        "type": _slot_type(slot),
+        "schema": _schema(slot.type),
+        "kind": str(slot.kind),
+        "required": slot.required,
+        "default": None if slot.required else plain(slot.default),
+        "accepts_absent": slot.accepts_absent,
+        "by_arrival": slot.by_arrival,
+        "doc": slot.doc,
+    }
+
+
+def _output_json(node: NodeType, out: OutputSlot) -> dict[str, object]:
+    fields = [field for field in node.projections.values() if field.slot == out.name]
+    return {
+        "name": out.name,
+        "type": _type(out.type),
+        "schema": _schema(out.type),
+        "per_item": out.stream,
+        "may_be_absent": out.may_be_absent,
+        "doc": out.doc,
+        "fields": [field.name for field in fields],
+        "field_types": {field.name: _type(field.type) for field in fields},
+    }
+
+
+def _schema(annotation: Any) -> dict[str, Any]:
+    """The type as JSON Schema; `{}`, which anything fits, where it has none."""
+    from nightwarden.spec.checker import Checker
+
+    return Checker(annotation).schema()
 
 
 def _first_line(node: NodeType) -> str:

@@ -38,6 +38,62 @@ Json = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 
+# -- what `run` and `debug` share --
+
+Input = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="NAME=VALUE",
+        help="An input of the workflow; NAME=@FILE reads one. Repeatable.",
+    ),
+]
+Inputs = Annotated[
+    Path | None, typer.Option("--inputs", metavar="FILE.json", help="A JSON object with inputs.")
+]
+Supervise = Annotated[
+    str | None,
+    typer.Option(
+        "--supervise",
+        metavar="[MODE]",
+        help="Who decides when a step fails: scripted:FILE, operator, replay:RUN, "
+        "shadow:MODE, or off. Without MODE: a model, which this version does not have.",
+    ),
+]
+MaxDecisions = Annotated[
+    int | None,
+    typer.Option("--max-decisions", metavar="N", help="Decisions the run may take [10]."),
+]
+MaxRetries = Annotated[
+    int | None,
+    typer.Option("--max-retries", metavar="N", help="Retries of a step for one item [2]."),
+]
+DecisionTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--decision-timeout",
+        metavar="S",
+        help="Seconds a decision may take [60; 600 where a person is asked].",
+    ),
+]
+SupervisorCostCap = Annotated[
+    float | None,
+    typer.Option(
+        "--supervisor-cost-cap", metavar="USD", help="What deciding may cost, in dollars [0.50]."
+    ),
+]
+KeepGoing = Annotated[
+    bool,
+    typer.Option("--keep-going", help="After a failure, go on with what does not depend on it."),
+]
+RunIdOption = Annotated[
+    str | None, typer.Option("--run-id", metavar="ID", help="The id of the run, a new one.")
+]
+StrictExit = Annotated[
+    bool, typer.Option("--strict-exit", help="Exit with 4 when the run had to be supervised.")
+]
+
 
 def settings_for(out: Output) -> Settings:
     """The settings of file and environment; remarks about them are printed."""

@@ -8,20 +8,29 @@ Read next: `running.py`, `inputs.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
-
-import typer
+from typing import TYPE_CHECKING, TypedDict
 
 from nightwarden.cli.failing import Usage
 from nightwarden.cli.options import (
     Debug,
+    DecisionTimeout,
     File,
+    Input,
+    Inputs,
     Json,
+    KeepGoing,
+    MaxDecisions,
+    MaxRetries,
     Nodes,
     Quiet,
+    RunIdOption,
     Store,
+    StrictExit,
+    Supervise,
+    SupervisorCostCap,
     Trust,
     not_negative,
     settings_for,
@@ -31,74 +40,47 @@ from nightwarden.cli.output import Output
 
 if TYPE_CHECKING:
     from nightwarden import Bounds
+    from nightwarden.cli.tracing import Tracer
     from nightwarden.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the options of a run come to. None where an option was not given."""
+
+    file: Path
+    input: Sequence[str]
+    inputs: Path | None
+    nodes: Sequence[Path]
+    trust: bool
+    supervise: str | None
+    max_decisions: int | None
+    max_retries: int | None
+    decision_timeout: float | None
+    supervisor_cost_cap: float | None
+    keep_going: bool
+    store: Path | None
+    run_id: str | None
+    strict_exit: bool
 
 
 def run(
     file: File,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="NAME=VALUE",
-            help="An input of the workflow; NAME=@FILE reads one. Repeatable.",
-        ),
-    ] = None,
-    inputs: Annotated[
-        Path | None,
-        typer.Option("--inputs", metavar="FILE.json", help="A JSON object with inputs."),
-    ] = None,
+    input: Input = None,
+    inputs: Inputs = None,
     nodes: Nodes = None,
     trust: Trust = False,
-    supervise: Annotated[
-        str | None,
-        typer.Option(
-            "--supervise",
-            metavar="[MODE]",
-            help="Who decides when a step fails: scripted:FILE, operator, replay:RUN, "
-            "shadow:MODE, or off. Without MODE: a model, which this version does not have.",
-        ),
-    ] = None,
-    max_decisions: Annotated[
-        int | None,
-        typer.Option("--max-decisions", metavar="N", help="Decisions the run may take [10]."),
-    ] = None,
-    max_retries: Annotated[
-        int | None,
-        typer.Option("--max-retries", metavar="N", help="Retries of a step for one item [2]."),
-    ] = None,
-    decision_timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--decision-timeout",
-            metavar="S",
-            help="Seconds a decision may take [60; 600 where a person is asked].",
-        ),
-    ] = None,
-    supervisor_cost_cap: Annotated[
-        float | None,
-        typer.Option(
-            "--supervisor-cost-cap",
-            metavar="USD",
-            help="What deciding may cost, in dollars [0.50].",
-        ),
-    ] = None,
-    keep_going: Annotated[
-        bool,
-        typer.Option(
-            "--keep-going", help="After a failure, go on with what does not depend on it."
-        ),
-    ] = False,
+    supervise: Supervise = None,
+    max_decisions: MaxDecisions = None,
+    max_retries: MaxRetries = None,
+    decision_timeout: DecisionTimeout = None,
+    supervisor_cost_cap: SupervisorCostCap = None,
+    keep_going: KeepGoing = False,
     json: Json = False,
     quiet: Quiet = False,
     store: Store = None,
-    run_id: Annotated[
-        str | None, typer.Option("--run-id", metavar="ID", help="The id of the run, a new one.")
-    ] = None,
-    strict_exit: Annotated[
-        bool, typer.Option("--strict-exit", help="Exit with 4 when the run had to be supervised.")
-    ] = False,
+    run_id: RunIdOption = None,
+    strict_exit: StrictExit = False,
     debug: Debug = False,  # noqa: ARG001  (seen by main)
 ) -> int:
     """Run a workflow.
@@ -106,14 +88,34 @@ def run(
     Exit codes: 0 completed, 1 failed, 2 usage or a workflow that cannot run, 3 suspended,
     130 cancelled.
     """
-    out = Output(quiet=quiet, as_json=json)
+    wanted = Wanted(
+        file=file,
+        input=input or (),
+        inputs=inputs,
+        nodes=nodes or (),
+        trust=trust,
+        supervise=supervise,
+        max_decisions=max_decisions,
+        max_retries=max_retries,
+        decision_timeout=decision_timeout,
+        supervisor_cost_cap=supervisor_cost_cap,
+        keep_going=keep_going,
+        store=store,
+        run_id=run_id,
+        strict_exit=strict_exit,
+    )
+    return perform(wanted, Output(quiet=quiet, as_json=json))
+
+
+def perform(wanted: Wanted, out: Output, tracer: Tracer | None = None) -> int:
+    """Run what is wanted, and return the exit code; with a tracer, show each step's values."""
     settings = settings_for(out)
-    mode = supervise if supervise is not None else settings.supervisor_mode
+    mode = wanted.supervise if wanted.supervise is not None else settings.supervisor_mode
     given: dict[str, float | None] = {
-        "--max-decisions": max_decisions,
-        "--max-retries": max_retries,
-        "--decision-timeout": decision_timeout,
-        "--supervisor-cost-cap": supervisor_cost_cap,
+        "--max-decisions": wanted.max_decisions,
+        "--max-retries": wanted.max_retries,
+        "--decision-timeout": wanted.decision_timeout,
+        "--supervisor-cost-cap": wanted.supervisor_cost_cap,
     }
     _check_bounds(given, mode)
 
@@ -122,26 +124,31 @@ def run(
     from nightwarden.library import load
     from nightwarden.session import Session
 
-    workflow = load(file, nodes=nodes or (), trust=trust or settings.run_trust)
+    workflow = load(wanted.file, nodes=wanted.nodes, trust=wanted.trust or settings.run_trust)
     stage = Stage()
     session = Session(
         workflow,
-        read_inputs(workflow, input or (), inputs),
+        read_inputs(workflow, wanted.input, wanted.inputs),
         supervise=mode,
         bounds=bounds_of(
-            settings, max_decisions, max_retries, decision_timeout, supervisor_cost_cap
+            settings,
+            wanted.max_decisions,
+            wanted.max_retries,
+            wanted.decision_timeout,
+            wanted.supervisor_cost_cap,
         ),
-        store=store_of(store, settings),
-        run_id=run_id,
-        keep_going=keep_going,
-        aside=stage.aside,
+        store=store_of(wanted.store, settings),
+        run_id=wanted.run_id,
+        keep_going=wanted.keep_going,
+        aside=stage.aside if tracer is None else tracer.around(stage.aside),
+        watch=tracer,
         **engine_options(settings),
     )
     result = carry_out(session, out, stage)
-    if json:
+    if out.as_json:
         out.data(result.to_json(session.masked_outputs(result)))
     conclude(session, result, out)
-    return exit_code(result, strict=strict_exit)
+    return exit_code(result, strict=wanted.strict_exit)
 
 
 def _check_bounds(given: Mapping[str, float | None], mode: str | None) -> None:

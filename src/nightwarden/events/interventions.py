@@ -148,9 +148,17 @@ def verdict_text(found: Intervention, *, reason_width: int = 1_000) -> str:
     if not found.action:
         return "not decided"
     said = VERBS.get(found.action, text(found.action)) + _details(found)
-    reason = cut(text(found.decision.get("rationale")), reason_width)
+    reason = cut(text(_reason(found)), reason_width)
     said += f" ({reason})" if reason else ""
     return said + "".join(f" · {note}" for note in _notes(found))
+
+
+def _reason(found: Intervention) -> object:
+    """Why it was decided so: of a refused answer, why it was refused, not why it was given."""
+    refusal = mapping_of(found.decision.get("verdict")).get("reason")
+    if found.decision.get("asked_for") and found.decided_by in ("kernel", "bounds") and refusal:
+        return refusal
+    return found.decision.get("rationale")
 
 
 def _details(found: Intervention) -> str:

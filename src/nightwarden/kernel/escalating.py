@@ -82,7 +82,12 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
     )
     state.escalated += 1
     state.pending[state.escalated] = Escalated(
-        state.escalated, call, allowed, exhausted and shape in _RETRYABLE, stimulus.retry_after_s
+        state.escalated,
+        call,
+        allowed,
+        exhausted=exhausted and shape in _RETRYABLE,
+        retry_after_s=stimulus.retry_after_s,
+        retry_refused=refused if shape in _RETRYABLE else "",
     )
     state.out.append(
         Escalate(
@@ -186,7 +191,9 @@ def _enforced(waiting: Escalated, stimulus: Decided) -> Decision:
         spent = action is Action.RETRY and waiting.exhausted
         by = DecidedBy.BOUNDS if spent else DecidedBy.KERNEL
         offered = ", ".join(waiting.allowed)
-        why = "its retries are used up" if spent else f"only {offered} may be answered here"
+        why = f"only {offered} may be answered here"
+        if action is Action.RETRY and waiting.retry_refused:
+            why = waiting.retry_refused
         return _refused(decision, by, f"{action} was refused: {why}")
     if action is Action.SUBSTITUTE and stimulus.problems:
         why = f"the repair was refused: {stimulus.problems[0]}"

@@ -327,3 +327,4 @@ class Escalated(msgspec.Struct, eq=False):
     allowed: tuple[Action, ...]
     exhausted: bool
     retry_after_s: float | None
+    retry_refused: str

@@ -24,6 +24,10 @@ class Assets(Protocol):
         """Keep `data` under `name`; the invocation counts as having made an asset."""
         ...
 
+    def read(self, reference: AssetRef) -> bytes:
+        """The content of an asset of this run. Raises `NodeError` (code `no-asset`)."""
+        ...
+
     def record(self, path: Path) -> None:
         """Count a file the step wrote itself as an asset of this invocation."""
         ...

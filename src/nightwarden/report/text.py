@@ -8,6 +8,7 @@ Read next: `comparing.py`.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,8 @@ _COUNTS: Final = (
     "suspended",
     "unrun",
 )
+
+_LEFT_OUT = re.compile(r"…\(\+([\d,]+) ")
 
 
 def report_text(report: RunReport, *, width: int = 100) -> str:
@@ -241,6 +244,12 @@ def _outputs(report: RunReport, width: int) -> Iterator[str]:
         yield from _field(text(name), shown, width, indent="  ")
 
 
+def _size(value: Sequence[object]) -> int:
+    """How many elements there were; the record may say at the end how many it left out."""
+    last = _LEFT_OUT.match(value[-1]) if value and isinstance(value[-1], str) else None
+    return len(value) - 1 + int(last.group(1).replace(",", "")) if last else len(value)
+
+
 def _short(value: object, width: int = 160) -> str:
     """A recorded value in one line."""
     if isinstance(value, str):
@@ -250,6 +259,7 @@ def _short(value: object, width: int = 160) -> str:
         return cut("{" + inner + "}", width)
     if isinstance(value, Sequence):
         first = ", ".join(_short(v, width) for v in value[:3])
-        more = f", … {len(value):,} in all" if len(value) > 3 else ""
+        size = _size(value)
+        more = f", … {size:,} in all" if size > 3 else ""
         return cut(f"[{first}", max(width - len(more) - 1, 8)) + more + "]"
     return cut(text("null" if value is None else value), width)

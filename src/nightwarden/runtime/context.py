@@ -97,9 +97,26 @@ class StepAssets:
             raise
         return reference
 
+    def read(self, reference: AssetRef) -> bytes:
+        """The content of an asset of this run. Raises `NodeError` for one that is not there."""
+        data = asset_bytes(self._services.assets_dir, reference)
+        if data is None:
+            raise NodeError(f"{reference.name!r} is no asset of this run", code="no-asset")
+        return data
+
     def record(self, path: Path) -> None:
         """Count a file the step wrote itself."""
         self._account.made({"path": str(path)})
+
+
+def asset_bytes(folder: Path, reference: AssetRef) -> bytes | None:
+    """What an asset holds; None unless it lies in the folder and is just what it claims to be."""
+    path = (folder / reference.name).resolve()
+    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+        return None
+    data = path.read_bytes()
+    same = len(data) == reference.size_bytes
+    return data if same and hashlib.sha256(data).hexdigest() == reference.digest else None
 
 
 class StepContext:

@@ -70,7 +70,7 @@ def _revived(
     except Misfit as misfit:
         return [f"{name}: {problem}" for problem in misfit.problems], None
     missing = [ref for ref in _references(made) if not resolves(ref)]
-    return [f"{name}: {_named(ref)} does not exist in this run" for ref in missing], made
+    return [f"{name}: {_named(ref)} is no file of this run" for ref in missing], made
 
 
 def _references(value: Any, depth: int = 0) -> list[object]:
@@ -79,15 +79,18 @@ def _references(value: Any, depth: int = 0) -> list[object]:
         return [value]
     if depth > 20:
         return []
+    return [ref for part in _parts(value) for ref in _references(part, depth + 1)]
+
+
+def _parts(value: Any) -> Sequence[object]:
+    """What a container or record holds; a record's fields may stand in its class's slots."""
     if isinstance(value, Mapping):
-        parts: Sequence[object] = list(value.values())
-    elif isinstance(value, (list, tuple)):
-        parts = value
-    elif hasattr(value, "__dict__"):
-        parts = list(vars(value).values())
-    else:
-        return []
-    return [ref for part in parts for ref in _references(part, depth + 1)]
+        return list(value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    slots = [n for cls in type(value).__mro__ for n in getattr(cls, "__slots__", ())]
+    fields = [n for n in slots if isinstance(n, str) and not n.startswith("__")]
+    return [*getattr(value, "__dict__", {}).values(), *(getattr(value, n, None) for n in fields)]
 
 
 def _named(ref: object) -> str:

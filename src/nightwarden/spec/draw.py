@@ -1,5 +1,7 @@
 """A workflow as text: layer by layer, with what runs once an item set apart by a bar.
 
+The steps of a subworkflow stand together behind a dotted one.
+
     1  inputs.urls[*]  fan out       ← inputs.urls
        ┌ for each item of inputs.urls[*]
     2  │ page          http.Fetch    url ← inputs.urls[*]
@@ -14,12 +16,23 @@ Read next: `layout.py`, `svg.py`.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from nightwarden.lineage import Scope
 from nightwarden.spec.catalog import Missing
-from nightwarden.spec.layout import Layout, lay_out, node_text, source_text, type_words
+from nightwarden.spec.grouping import Group
+from nightwarden.spec.layout import (
+    Layout,
+    lay_out,
+    node_text,
+    root_text,
+    slot_text,
+    source_text,
+    type_words,
+)
 from nightwarden.spec.names import FANS, mark_of
-from nightwarden.spec.workflow import EdgeSpec, InputSpec, Workflow, json_value
+from nightwarden.spec.workflow import EdgeSpec, InputSpec, NodeSpec, Workflow, json_value
 
 _NUMBER = 4
 _WIDEST_NAME = 26
@@ -55,28 +68,81 @@ def _input(spec: InputSpec) -> str:
 
 
 def _node_lines(workflow: Workflow, layout: Layout, width: int) -> Iterator[str]:
-    name_width = min(_WIDEST_NAME, max((_name_length(i, layout) for i in layout.nodes), default=0))
+    rows = _Rows(layout)
+    for number, layer in enumerate(layout.layers, start=1):
+        rows.layer(layer, (), number)
+    longest = max((len(row.bars + row.text) for row in rows.found if row.node), default=0)
+    name_width = min(_WIDEST_NAME, longest)
     types = (len(type_words(node)) for node in workflow.nodes)
     type_width = min(_WIDEST_TYPE, max(types, default=0))
-    scope_before: tuple[str, ...] = ()
-    for number, layer in enumerate(layout.layers, start=1):
-        for position, node_id in enumerate(sorted(layer, key=lambda i: layout.scopes.get(i, ()))):
-            scope = layout.scopes.get(node_id, ())
-            if scope != scope_before[: len(scope)]:
-                bars = "│ " * (len(scope) - 1)
-                yield " " * _NUMBER + f"{bars}┌ for each item of {node_text(scope[-1])}"
-            scope_before = scope
-            head = f"{number:>{_NUMBER - 2}}  " if position == 0 else " " * _NUMBER
-            bars = "│ " * len(scope)
-            name = bars + node_text(node_id)
-            type_name = type_words(layout.nodes[node_id])
-            start = f"{head}{name:<{name_width}}  {type_name:<{type_width}}  "
-            wires = _wires(node_id, workflow, layout)
-            yield from _wrapped(start, wires, width, " " * _NUMBER + bars)
+    for row in rows.found:
+        head = " " * _NUMBER if not row.number else f"{row.number:>{_NUMBER - 2}}  "
+        if row.node is None:
+            yield head + row.bars + row.text
+            continue
+        start = f"{head}{row.bars + row.text:<{name_width}}  {row.node.type:<{type_width}}  "
+        wires = _wires(row.node.id, workflow, layout)
+        yield from _wrapped(start, wires, width, " " * _NUMBER + row.bars)
 
 
-def _name_length(node_id: str, layout: Layout) -> int:
-    return len(node_text(node_id)) + 2 * len(layout.scopes.get(node_id, ()))
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line to be drawn: of a node, or the head of what belongs together below it."""
+
+    bars: str
+    text: str
+    number: int = 0
+    node: NodeSpec | None = None
+
+
+class _Rows:
+    """The lines of the nodes, top to bottom. A frame is a subworkflow, and how deep it lies."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.found: list[_Row] = []
+        self._layout = layout
+        self._before: Scope = ()
+
+    def layer(self, layer: Sequence[str | Group], frames: Sequence[int], number: int = 0) -> None:
+        for unit in sorted(layer, key=self._scope):
+            if isinstance(unit, Group):
+                self._group(unit, frames, number)
+            else:
+                self._node(unit, frames, number)
+            number = 0
+
+    def _group(self, group: Group, frames: Sequence[int], number: int) -> None:
+        scope = self._scope(group)
+        self._enter(scope, frames)
+        self.found.append(_Row(_bars(scope, frames), f"┌ subworkflow {group.id}", number))
+        for layer in group.layers:
+            self.layer(layer, (*frames, len(scope)))
+
+    def _node(self, node_id: str, frames: Sequence[int], number: int) -> None:
+        scope = self._scope(node_id)
+        self._enter(scope, frames)
+        node = self._layout.nodes[node_id]
+        shown = replace(node, type=type_words(node))
+        self.found.append(_Row(_bars(scope, frames), node_text(node_id), number, shown))
+
+    def _enter(self, scope: Scope, frames: Sequence[int]) -> None:
+        """Say for what items the following runs, where that is not what it was before."""
+        if scope != self._before[: len(scope)]:
+            self.found.append(_Row(_bars(scope[:-1], frames), f"┌ {root_text(scope[-1])}"))
+        self._before = scope
+
+    def _scope(self, unit: str | Group) -> Scope:
+        scopes = self._layout.scopes
+        if isinstance(unit, Group):
+            return min((scopes.get(i, ()) for i in unit.members()), key=len, default=())
+        return scopes.get(unit, ())
+
+
+def _bars(scope: Scope, frames: Sequence[int]) -> str:
+    """A bar for each fan-out, and a dotted one for each subworkflow, outermost first."""
+    depths = range(len(scope) + 1)
+    bars = ("┆ " * frames.count(depth) + "│ " * (depth < len(scope)) for depth in depths)
+    return "".join(bars)
 
 
 def _wires(node_id: str, workflow: Workflow, layout: Layout) -> list[str]:
@@ -84,10 +150,10 @@ def _wires(node_id: str, workflow: Workflow, layout: Layout) -> list[str]:
     by_slot: dict[str, list[str]] = {}
     for edge in layout.incoming.get(node_id, ()):
         if edge.kind == "data":
-            by_slot.setdefault(edge.target_slot, []).append(source_text(edge, workflow))
-    engine = bool(mark_of(node_id))
+            by_slot.setdefault(slot_text(edge), []).append(source_text(edge, workflow))
+    only = mark_of(node_id) and "items"
     wires = [
-        ("" if engine else f"{slot} ") + "← " + ", ".join(sources)
+        ("" if slot == only else f"{slot} ") + "← " + ", ".join(sources)
         for slot, sources in by_slot.items()
     ]
     node_type = workflow.types.get(node_id)

@@ -2,7 +2,7 @@
 
 A node's layer is the longest way to it from a source; within a layer, file order holds.
 
-Read next: `draw.py`, `routes.py`, `svg.py`.
+Read next: `grouping.py`, `draw.py`, `routes.py`, `svg.py`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nightwarden.lineage import Scope
+from nightwarden.spec.catalog import TIES
+from nightwarden.spec.grouping import Layers, columns, grouped
 from nightwarden.spec.names import FANS, mark_of
-from nightwarden.spec.scopes import analyse
+from nightwarden.spec.scopes import analyse, control_root
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
+
+CONTROLLED: Final = control_root("")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A drawing's plan. `layers` hold node ids; nodes in a circle stand in the last one."""
+    """A drawing's plan. `layers` hold node ids, and subworkflows as groups of them; `columns` ids
+    only. Nodes in a circle stand in the last one."""
 
-    layers: Sequence[Sequence[str]]
+    layers: Layers
+    columns: Sequence[Sequence[str]]
     scopes: Mapping[str, Scope]
     nodes: Mapping[str, NodeSpec]
     incoming: Mapping[str, Sequence[EdgeSpec]]
@@ -35,15 +42,9 @@ def lay_out(workflow: Workflow) -> Layout:
     for edge in workflow.edges:
         if edge.target in nodes:
             incoming[edge.target].append(edge)
-    depth: dict[str, int] = {}
-    for node_id in analysis.order:
-        sources = [depth[e.source] + 1 for e in incoming[node_id] if e.source in depth]
-        depth[node_id] = max(sources, default=0)
-    last = max(depth.values(), default=-1) + 1
-    layers: list[list[str]] = [[] for _ in range(last + 1)]
-    for node_id in [*analysis.order, *(i for i in nodes if i not in depth)]:
-        layers[depth.get(node_id, last)].append(node_id)
-    return Layout([layer for layer in layers if layer], analysis.scopes, nodes, incoming)
+    circular = [node_id for node_id in nodes if node_id not in set(analysis.order)]
+    layers = [*grouped(analysis.order, incoming), *([circular] if circular else [])]
+    return Layout(layers, columns(layers), analysis.scopes, nodes, incoming)
 
 
 def source_text(edge: EdgeSpec, workflow: Workflow) -> str:
@@ -60,6 +61,18 @@ def source_text(edge: EdgeSpec, workflow: Workflow) -> str:
     if target is not None and not mark_of(edge.target):
         slot = target.input(edge.target_slot)
     return text + ("[]" if slot is not None and slot.kind == "collect" else "")
+
+
+def slot_text(edge: EdgeSpec) -> str:
+    """The slot an edge leads to; a tie says what the node goes with."""
+    return "with" if edge.target_slot in TIES else edge.target_slot
+
+
+def root_text(root: str) -> str:
+    """How often something below a root runs: for each item of a fan-out, or control event."""
+    if root.endswith(CONTROLLED):
+        return f"for each event that controls {root.removesuffix(CONTROLLED)}"
+    return f"for each item of {node_text(root)}"
 
 
 def node_text(node_id: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nightwarden.spec.layout import Layout
-from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
+from nightwarden.spec.workflow import INPUTS, WITHIN, EdgeSpec, Workflow
 
 _SWEEPS = 4
 Pair = tuple[str, str]
@@ -37,7 +37,7 @@ def source_name(edge: EdgeSpec) -> str:
 def routes(workflow: Workflow, layout: Layout) -> Routes:
     """Place everything that is drawn."""
     first = [f"{INPUTS}.{spec.name}" for spec in workflow.inputs]
-    columns = [list(column) for column in (first, *layout.layers) if column]
+    columns = [list(column) for column in (first, *layout.columns) if column]
     column_of = {name: i for i, column in enumerate(columns) for name in column}
     bends: dict[Pair, list[str]] = {}
     near: dict[str, list[str]] = defaultdict(list)
@@ -72,5 +72,28 @@ def _sweep(columns: Sequence[list[str]], near: Mapping[str, Sequence[str]]) -> N
         for i, name in enumerate(column):
             found = [place[other] for other in near.get(name, ()) if other in place]
             wanted[name] = sum(found) / len(found) if found else i / len(column)
-        column.sort(key=wanted.__getitem__)
+        _sort(column, wanted)
         place = {name: i / len(column) for i, name in enumerate(column)}
+
+
+def _sort(column: list[str], wanted: Mapping[str, float]) -> None:
+    """Sort by where each wants to stand; the steps of a subworkflow stay together."""
+    together: dict[str, list[float]] = defaultdict(list)
+    for name in column:
+        for around in subworkflows(name):
+            together[around].append(wanted[name])
+    means = {around: sum(found) / len(found) for around, found in together.items()}
+
+    def place(name: str) -> list[tuple[float, str]]:
+        around = [(means[s], s) for s in subworkflows(name)]
+        return [*around, (wanted[name], "")]
+
+    column.sort(key=place)
+
+
+def subworkflows(name: str) -> list[str]:
+    """The subworkflows something that is drawn lies in, outermost first."""
+    if "→" in name:
+        return []
+    parts = name.split(WITHIN)[:-1]
+    return [WITHIN.join(parts[: i + 1]) for i in range(len(parts))]

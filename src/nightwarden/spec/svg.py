@@ -15,10 +15,18 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from nightwarden.spec.layout import Layout, lay_out, node_text, source_text, type_words
+from nightwarden.spec.layout import (
+    Layout,
+    lay_out,
+    node_text,
+    root_text,
+    slot_text,
+    source_text,
+    type_words,
+)
 from nightwarden.spec.names import mark_of
-from nightwarden.spec.routes import Routes, routes, source_name
-from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
+from nightwarden.spec.routes import Routes, routes, source_name, subworkflows
+from nightwarden.spec.workflow import INPUTS, WITHIN, EdgeSpec, Workflow
 
 _CHARACTER = 7.3
 _HEIGHT = 44
@@ -29,6 +37,8 @@ _GAP = 64
 _MARGIN = 24
 _WIDEST = 34
 _STACK = 5
+_PAD = 10
+_INSET = 4
 
 _SIGNS: Mapping[str, str] = {
     "waiting": "·",
@@ -47,7 +57,7 @@ _STYLE = """
 .nw rect{fill:#ffffff;stroke:#57606a}.nw .engine rect{fill:#eef1f4}
 .nw text{fill:#1f2328}.nw .type{fill:#59636e;font-size:11px}
 .nw path{fill:none;stroke:#8c959f;stroke-width:1.3}.nw marker path{fill:#8c959f;stroke:none}
-.nw .control{stroke-dasharray:5 4}
+.nw .control{stroke-dasharray:5 4}.nw .within{fill:none;stroke-dasharray:2 3}
 .nw .running rect{stroke:#0969da;stroke-width:2}.nw .succeeded rect{stroke:#1a7f37;stroke-width:2}
 .nw .repaired rect,.nw .skipped rect{stroke:#9a6700;stroke-width:2}
 .nw .failed rect,.nw .cancelled rect{stroke:#cf222e;stroke-width:2}
@@ -89,6 +99,7 @@ def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) ->
         f"<style>{_STYLE}</style>",
         '<defs><marker id="nw-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>',
+        *_frames(placed, boxes),
         *(part for edge in workflow.edges for part in _edge(edge, boxes, placed, workflow)),
         *_inputs(workflow, boxes),
         *(_node(node_id, boxes, layout, states or {}) for node_id in layout.nodes),
@@ -145,7 +156,7 @@ def _edge(
     if edge.kind == "control":
         title, kind = f"{edge.source} controls {edge.target}", ' class="control"'
     else:
-        title = f"{source_text(edge, workflow)} → {node_text(edge.target)}.{edge.target_slot}"
+        title = f"{source_text(edge, workflow)} → {node_text(edge.target)}.{slot_text(edge)}"
         kind = ""
     yield (
         f'<path d="{_curve(way)}"{kind} marker-end="url(#nw-arrow)">'
@@ -166,6 +177,29 @@ def _curve(way: Sequence[_Box]) -> str:
     return " ".join(parts)
 
 
+def _frames(placed: Routes, boxes: Mapping[str, _Box]) -> Iterator[str]:
+    """A frame around the steps of each subworkflow, column by column, its name on the first."""
+    named: set[str] = set()
+    for column in placed.columns:
+        inside: dict[str, list[_Box]] = {}
+        for name in column:
+            for around in subworkflows(name):
+                inside.setdefault(around, []).append(boxes[name])
+        for around, found in inside.items():
+            pad = _PAD - _INSET * around.count(WITHIN)
+            x, right = min(b.x for b in found) - pad, max(b.right for b in found) + pad + _STACK
+            top = min(b.y - b.height / 2 for b in found) - pad
+            low = max(b.y + b.height / 2 for b in found) + pad
+            yield (
+                f'<rect class="within" x="{x:.1f}" y="{top:.1f}" width="{right - x:.1f}" '
+                f'height="{low - top:.1f}" rx="8"><title>{_text(around)}</title></rect>'
+            )
+            if around not in named:
+                named.add(around)
+                name = _text(_short(around))
+                yield f'<text class="type" x="{x + 6:.1f}" y="{top - 3:.1f}">{name}</text>'
+
+
 def _inputs(workflow: Workflow, boxes: Mapping[str, _Box]) -> Iterator[str]:
     for spec in workflow.inputs:
         name = f"{INPUTS}.{spec.name}"
@@ -183,7 +217,7 @@ def _node(
     scope = layout.scopes.get(node_id, ())
     state = states.get(node_id, "")
     words = [f"{node_text(node_id)}: {type_words(node)}"]
-    words += [f"for each item of {node_text(scope[-1])}"] if scope else []
+    words += [root_text(scope[-1])] if scope else []
     words += [state] if state else []
     classes = ["engine" if mark_of(node_id) else "node", *(["item"] if scope else [])]
     classes += [state] if state in _SIGNS else []
