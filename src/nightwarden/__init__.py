@@ -114,13 +114,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    module = _HOME.get(name)
-    if module is None:
-        raise AttributeError(f"module 'nightwarden' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"nightwarden.{module}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these
+
+    def __getattr__(name: str) -> object:
+        module = _HOME.get(name)
+        if module is None:
+            raise AttributeError(f"module 'nightwarden' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"nightwarden.{module}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -123,10 +123,15 @@ def test_the_script_a_shell_is_given_completes_in_that_shell(tmp_path: Path) -> 
         COMP_WORDS=(nightwarden nodes http.F); COMP_CWORD=2
         _nightwarden_completion nightwarden
         echo "offered: ${COMPREPLY[@]}"
+        complete -o default -F _nightwarden_completion nw
+        COMP_WORDS=(nw nodes file.WriteC); COMP_CWORD=2
+        _nightwarden_completion nw
+        echo "offered: ${COMPREPLY[@]}"
         """
     done = shell(script, tmp_path)
     assert "_nightwarden_completion" in done.stdout
-    assert "offered: http.Fetch" in done.stdout, done.stderr
+    offered = [line for line in done.stdout.splitlines() if line.startswith("offered")]
+    assert offered == ["offered: http.Fetch", "offered: file.WriteCsv"], done.stderr
 
 
 # -- node types as data --

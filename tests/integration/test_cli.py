@@ -435,7 +435,9 @@ def test_help_starts_fast_enough_and_names_every_command(place: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=place
     )
     for command in (
+        "new",
         "run",
+        "debug",
         "validate",
         "graph",
         "nodes",
@@ -453,7 +455,9 @@ def test_help_starts_fast_enough_and_names_every_command(place: Path) -> None:
 
 def test_every_command_has_help(place: Path) -> None:
     for command in (
+        "new",
         "run",
+        "debug",
         "validate",
         "graph",
         "nodes",

@@ -17,7 +17,7 @@ from nightwarden.cli.tracing import MOST_HELD, Tracer, heading, value_text
 from nightwarden.events.seen import Moment, Seen
 from nightwarden.runtime.watching import LIMITS
 
-STEPS = '''
+STEPS = """
 from nightwarden import Collect, Context, RecoverableError, node
 
 
@@ -41,7 +41,7 @@ def call(key: str, address: str) -> dict[str, str]:
 @node(type="t.Pause")
 def pause(ctx: Context) -> int:
     ctx.suspend("until the morning")
-'''
+"""
 SHOP = """
     name: shop
     inputs: {names: {type: "list[str]"}}
@@ -80,9 +80,9 @@ def test_every_invocation_is_shown_with_its_inputs_and_outputs(place: Path) -> N
     done = nightwarden(*DEBUG, "--input", 'names=["ab","c"]', cwd=place)
     assert done.code == 0
     assert blocks(done.err) == {
-        "→ price [1]": ['rate  3.0', 'name  "ab"'],
+        "→ price [1]": ["rate  3.0", 'name  "ab"'],
         "← price [1]": ["output  6.0"],
-        "→ price [2]": ['rate  3.0', 'name  "c"'],
+        "→ price [2]": ["rate  3.0", 'name  "c"'],
         "← price [2]": ["output  3.0"],
         "→ total": ["prices  [6.0, 3.0]"],
         "← total": ["output  9.0"],

@@ -477,6 +477,13 @@ def test_what_came_first_is_read_first_where_arrival_counts() -> None:
     for _ in range(3):
         run.asks("read", "x")
     assert feeds(run) == [(2, 2), (0, 0), (1, 1)]
+    run.asks("read", "x")
+    run.emits("items", 3)
+    run.returns("each", 3, output=3)
+    assert feeds(run)[3:] == [(3, 3)]
+    run.asks("read", "x")
+    run.returns("items")
+    assert len(run.of(EndFeed)) == 1
 
 
 def test_a_reader_starts_at_the_close_of_an_empty_fan_out() -> None:

@@ -144,6 +144,7 @@ def test_pairs_end_when_both_sides_do() -> None:
     for name in "ab":
         run.returns(name)
     assert run.root("zip").marks == {"closed": 1}
+    assert (run.node("zip").started, run.node("zip").succeeded) == (1, 1)
     for name in ("left", "right", "index"):
         run.returns(name, 0)
     assert run.status() == "completed"

@@ -42,6 +42,7 @@ from nightwarden.verdict import (
     Retry,
     Skip,
     Substitute,
+    action_of,
 )
 
 
@@ -174,7 +175,7 @@ def test_a_verdict_that_is_not_allowed_becomes_fail(verdict: Any) -> None:
     (applied,) = [e.decision for e in run.of(Apply)]
     assert isinstance(applied.verdict, Fail)
     assert (applied.decided_by, applied.asked_for) == (DecidedBy.KERNEL, verdict)
-    assert "only skip, fail may be answered here" in applied.verdict.reason
+    assert applied.verdict.reason.startswith(f"{action_of(verdict)} was refused: ")
     assert run.status() == "failed"
     assert not run.ran("next")
 
@@ -266,6 +267,34 @@ def test_a_fan_out_below_a_branch_not_taken_never_opens() -> None:
     run.returns("if", other=1)
     assert (run.kind("list"), run.node("items").pruned) == (Kind.NOT_TAKEN, 1)
     assert run.root("items").items == 0
+
+
+def test_a_reader_skipped_for_its_input_loses_its_whole_stream() -> None:
+    """row: S1-MISFIT, K1-FAN-LEFT"""
+    run = started(fan("items"), step("read", x=stream("items")))
+    run.emits("items", 0)
+    run.fails("read", bad_input=True)
+    run.decides(Skip())
+    run.emits("items", 1)
+    run.returns("items")
+    assert run.exit("items", "read.x").lost == 2
+    assert run.status() == "completed"
+
+
+def test_what_fails_after_putting_something_out_fails_what_it_has_not_read() -> None:
+    """row: K3-KEEP-GOING, K1-FAN-LEFT"""
+    run = started(
+        fan("items"), fan("pass", x=stream("items")), step("use", x="pass"), keep_going=True
+    )
+    run.emits("items", 0, 1)
+    run.asks("pass", "x")
+    run.emits("pass", 0)
+    run.fails("pass")
+    run.decides(Fail(), by=DecidedBy.DEFAULT)
+    run.returns("items")
+    run.returns("use", 0)
+    assert (run.exit("items", "pass.x").delivered, run.exit("items", "pass.x").failed) == (1, 1)
+    assert run.status() == "failed"
 
 
 def test_an_ended_stream_keeps_what_it_put_out() -> None:

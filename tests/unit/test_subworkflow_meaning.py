@@ -79,7 +79,9 @@ def with_two_inputs(inner: Workflow) -> Workflow:
 def inlined(inner: Workflow, nodes: Mapping[str, Mapping[str, str]], **wires: str) -> Workflow:
     """An outer workflow of these nodes and their wires, with `inner` as its node `sub`."""
     drafted = [
-        DraftNode(name, f"test.{name}", {slot: (Reference(source, ""),) for slot, source in w.items()})
+        DraftNode(
+            name, f"test.{name}", {slot: (Reference(source, ""),) for slot, source in w.items()}
+        )
         for name, w in nodes.items()
     ]
     given = {slot: (Reference(source, ""),) for slot, source in wires.items()}

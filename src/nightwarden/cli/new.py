@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -106,11 +106,11 @@ def new(
 
 def write_new(texts: Mapping[Path, str]) -> None:
     """Write files that are not there yet, all or none. Raises `Usage` for one that is."""
-    there = [from_here(path) for path in texts if path.exists() or path.is_symlink()]
+    there = [path for path in texts if path.exists() or path.is_symlink()]
+    if there:
+        raise _taken(there)
     made: list[Path] = []
     try:
-        if there:
-            raise FileExistsError
         for path, text in texts.items():
             with path.open("x", encoding="utf-8") as file:
                 made.append(path)
@@ -118,12 +118,14 @@ def write_new(texts: Mapping[Path, str]) -> None:
     except BaseException as error:
         for path in made:
             path.unlink(missing_ok=True)
-        if isinstance(error, FileExistsError):
-            names = " and ".join(there or [from_here(path) for path in texts if path.exists()])
-            raise Usage(
-                f"{names}: there already, and nothing was written; choose another name or --dir"
-            ) from error
+        if isinstance(error, FileExistsError):  # somebody was faster
+            raise _taken([Path(error.filename)]) from error
         raise
+
+
+def _taken(paths: Sequence[Path]) -> Usage:
+    names = " and ".join(from_here(path) for path in paths)
+    return Usage(f"{names}: there already, and nothing was written; choose another name or --dir")
 
 
 def _next(workflow: str, steps: str, step: str) -> Mapping[str, str]:

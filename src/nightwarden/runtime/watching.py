@@ -156,4 +156,3 @@ def _named(value: object) -> object:
     if isinstance(value, Mapping):
         return {k: _named(v) for k, v in value.items()}
     return [_named(v) for v in value] if isinstance(value, (list, tuple)) else value
-

@@ -17,7 +17,7 @@ from nightwarden.spec.findings import Findings, suggestion
 from nightwarden.spec.generics import VALUE
 from nightwarden.spec.refs import Reference, is_id
 from nightwarden.spec.subworkflow import SUBWORKFLOW, signature
-from nightwarden.spec.workflow import INPUTS, SECRETS, WITHIN, RunOptions
+from nightwarden.spec.workflow import INPUTS, SECRETS, WITHIN, RunOptions, Workflow
 
 FOR_EACH = "flow.ForEach"
 COLLECT = "flow.Collect"
@@ -93,6 +93,20 @@ class Names:
             )
         if node.inner is not None:
             self.types[node.id] = signature(node.inner)
+            self._warn_of_ignored(node, node.inner)
+
+    def _warn_of_ignored(self, node: DraftNode, inner: Workflow) -> None:
+        parts = {"prompts": inner.prompts, "settings": inner.settings}
+        parts["supervisors"] = inner.supervisors
+        ignored = [name for name, given in parts.items() if given]
+        if ignored:
+            self._findings.warn(
+                "ignored-key",
+                f"{', '.join(ignored)} of workflow {inner.name!r} count for nothing here",
+                "what holds for a whole run stands in the outermost workflow",
+                line=node.line,
+                node=node.id,
+            )
 
     def look_up(self, node_id: str, type_name: str, line: int | None) -> None:
         if not type_name:

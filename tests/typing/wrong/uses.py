@@ -16,14 +16,14 @@ def length(word: str, ctx: nw.Context) -> int:
     return len(word)
 
 
-@nw.node(retry_save=True)  # E: No overload variant of "node" matches argument type "bool"
+@nw.node(retry_save=True)  # E: Unexpected keyword argument "retry_save" # E: Untyped decorator
 def misspelt(word: str) -> str:
     return word
 
 
 @nw.node
 def total(prices: nw.Collect[float]) -> float:
-    return prices.lost  # E: "Collect[float]" has no attribute "lost"
+    return prices.lost  # E: "Collect[float]" has no attribute "lost" # E: Returning Any
 
 
 @nw.node
@@ -68,7 +68,6 @@ skip = Skip(apply_to="always")  # E: incompatible type "str"; expected "ApplyTo"
 
 w = nw.workflow("w")
 w.add(length, timeout="2 s")  # E: incompatible type "str"; expected "float | None"
-w.add(length, controls="search")
 w.output("line", "length")  # E: incompatible type "str"; expected "Handle"
 session = nw.Session(w.build(), watch=print, keep_going="yes")  # E: incompatible type "str"
 nw.Session(w)  # E: incompatible type "Builder"; expected "Workflow"
