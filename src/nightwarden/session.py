@@ -223,8 +223,8 @@ class Session:
         rules = unused()
         notes = []
         if rules:
-            more = f" and {len(rules) - 1} more" if len(rules) > 1 else ""
-            notes.append(f"{self._supervisor_name}: not needed: {rules[0]}{more}")
+            more = f"; nor were {len(rules) - 1} more" if len(rules) > 1 else ""
+            notes.append(f"{self._supervisor_name}: {rules[0]}{more}")
         for error in (self._bounded.attach_error, self._bounded.close_error):
             notes += [f"the supervisor {error}"] if error else []
         return [self._registry.mask_text(note) for note in notes]

@@ -28,6 +28,7 @@ from reference.joining import Arrivals, Inbox, Items, join
 from reference.words import (
     ABSENT,
     END,
+    NONE,
     Absent,
     At,
     Broken,
@@ -213,6 +214,7 @@ class _Interpreter:
                 return index, settled.value
             self.survive(play, settled)
         items.ended = True
+        play.causes |= items.closing.causes
         if items.closing.cause is not None:
             self.survive(play, items.closing.cause)
         return END
@@ -256,7 +258,8 @@ class _Interpreter:
             if not slot.stream:
                 self.put(node_id, name, lineage, outputs.get(name, ABSENT), play.causes)
         cut = self.choices.cuts.get((node_id, lineage))
-        self.close(node_id, lineage, play.frames[: cut.n] if cut else play.frames)
+        frames = play.frames[: cut.n] if cut else play.frames
+        self.close(node_id, lineage, frames, None, play.causes)
         self.meaning.endings[node_id, lineage] = Ending(word)
         self.leave(node_id, lineage, play.streams, "left", None)
 
@@ -284,11 +287,12 @@ class _Interpreter:
         node_id: str,
         lineage: Lineage,
         frames: Sequence[Frame],
-        absent: Absent | None = None,
+        absent: Absent | None,
+        causes: Causes = NONE,
     ) -> None:
         if not self.types[node_id].fans_out:
             return
-        self.meaning.closings[node_id, lineage] = Closing(len(frames), absent)
+        self.meaning.closings[node_id, lineage] = Closing(len(frames), absent, causes)
         for name, slot in self.types[node_id].outputs.items():
             for i, (frame, causes) in enumerate(frames if slot.stream else ()):
                 self.put(node_id, name, (*lineage, i), frame.get(name, ABSENT), causes)

@@ -188,7 +188,7 @@ class Arrivals:
         ]
         listed = Listed(tuple(s.value for _, s in values), tuple(i for i, _ in values), tuple(lost))
         carried = [s.causes for _, s in values] + [a.interventions for a in absents]
-        return Input(listed, full=full, causes=NONE.union(*carried))
+        return Input(listed, full=full, causes=closing.causes.union(*carried))
 
     def _read(self, edges: Sequence[EdgeSpec], lineage: Lineage) -> Input:
         root = edge_scope(edges[0], self._workflow, self._scopes)[-1]

@@ -104,10 +104,14 @@ def union(absents: Iterable[Absent]) -> Absent:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """`Closed(n)`, `Closed(n, cause)`; with n = 0 and a cause, `Closed(Absent(cause))`."""
+    """`Closed(n)`, `Closed(n, cause)`; with n = 0 and a cause, `Closed(Absent(cause))`.
+
+    `causes` are the interventions behind it: that there were no more items is a result too.
+    """
 
     n: int
     cause: Absent | None = None
+    causes: Causes = field(default=NONE, compare=False)
 
     @property
     def never_opened(self) -> bool:

@@ -44,6 +44,8 @@ from nightwarden.verdict import (
 
 assert assert_  # the flow nodes are registered
 
+HEED_S = 2.0
+"""How long after a cancel a run may take: all these steps and supervisors heed it."""
 EXIT_WORDS = ("delivered", "not_taken", "lost", "left", "failed", "unrun")
 ENDINGS = (
     *("succeeded", "repaired", "skipped", "ended_early", "pruned"),
@@ -106,6 +108,7 @@ def faults(plan: Plan, workdir: Path) -> list[str]:
     """What a run did that none may do."""
     played, session, world = play_plan(plan, workdir)
     return [
+        *world.seen,
         *_endings(played, plan),
         *_interventions(played),
         *_ledger(played.result.ledger, played.result.status),
@@ -122,6 +125,8 @@ def _endings(played: Played, plan: Plan) -> Iterator[str]:
     status = played.result.status
     if status == "cancelled" and plan.cancel_after is None:
         yield "cancelled by nobody"
+    if plan.cancel_after is not None and played.ended_s > plan.cancel_after + HEED_S:
+        yield f"cancelled at {plan.cancel_after}, over at {played.ended_s}"
     if status == "suspended" and not plan.suspends:
         yield "suspended by nobody"
     if status == "failed" and not played.of(InvocationFailed) and not _gave_up(played):
@@ -155,6 +160,9 @@ def _ledger(ledger: Mapping[str, Any], status: str) -> Iterator[str]:
                 yield f"(6) {root['node']}: {exit_}"
         if root["kept"] is not None and root["kept"] + len(root["missing"]) != root["items"]:
             yield f"{root['node']}: kept {root['kept']} of {root['items']}, {root['missing']}"
+        for missing in root["missing"]:
+            if not missing["escalation"]:
+                yield f"{root['node']}: {missing} is missing, and nothing says why"
     for node in ledger["nodes"]:
         if sum(node[w] for w in ENDINGS) != node["due"] or node["unrun"] < 0:
             yield f"(4) {node}"

@@ -25,12 +25,16 @@ DELAYS_S = (0.0, 0.0, 0.001, 0.5, 3.0, 40.0)
 
 @dataclass(slots=True)
 class World:
-    """One run as its steps see it. `wrong`: one call in so many fails; 0 for none."""
+    """One run as its steps see it. `wrong`: one call in so many fails; 0 for none.
+
+    `seen` is what a step was given that it should not have been.
+    """
 
     seed: int
     wrong: int = 0
     suspends: bool = False
     calls: Counter[str] = field(default_factory=Counter)
+    seen: list[str] = field(default_factory=list)
 
     def dice(self, name: str, ctx: Context, *more: object) -> random.Random:
         """The chance of one moment of one call."""
@@ -84,7 +88,8 @@ def plain(world: World, name: str, kind: str) -> Step:
         return len(x)
 
     async def collects(ctx: Context, x: Collect[Any]) -> Any:
-        assert len(x) == len(x.indices) <= 10_000
+        if len(x) != len(x.indices) or list(x.indices) != sorted(set(x.indices)):
+            world.seen.append(f"{name}: {len(x)} values at {list(x.indices)}")
         await world.live(name, ctx)
         return len(x)
 

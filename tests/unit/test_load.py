@@ -577,7 +577,7 @@ def test_an_editors_file_loads_too() -> None:
         ("url", "url", "data"),
         ("", "", "control"),
     ]
-    assert analyse(workflow).scopes["row"] == ("each",)
+    assert analyse(workflow).scopes["row"] == ("each", "row()")
     assert loaded(json.dumps(workflow.canonical())).canonical() == workflow.canonical()
 
 

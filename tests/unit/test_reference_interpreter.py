@@ -325,6 +325,18 @@ def test_a_reader_gets_items_in_order_and_carries_the_losses_it_read() -> None:
     assert accounts(w, meaning).exits["n", edge_number(1)] == {(): {"delivered": 2, "lost": 2}}
 
 
+def test_an_empty_list_carries_what_its_fan_out_survived() -> None:
+    w = workflow(
+        fan("n"),
+        step("f", x="n"),
+        fan("m", items=stream("f")),
+        step("c", x=collect("m")),
+    )
+    meaning = run(w, n=yields(0), f=fails(), m=reads("items"))
+    assert meaning.closings["m", ()] == Closing(0)
+    assert output(meaning, "c") == Value("c([])", frozenset({Cause("f", (0,))}))
+
+
 def test_a_reader_that_returns_early_has_left_and_losses_stay_losses() -> None:
     w = workflow(fan("n"), step("f", x="n"), step("r", items=stream("f")), step("g", x="n"))
     meaning = run(w, n=yields(*range(5)), f=fails((0,), (3,)), r=reads("items", 2))

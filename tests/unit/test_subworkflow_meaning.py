@@ -16,13 +16,15 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 from reference.acting import Act, Case, Fault, Frame, codes, judge
+from reference.comparing import differences
+from reference.drive import Pace, drive
 from reference.graphs import cases
 from reference.interpreter import interpret
-from reference.small import fan, step, workflow
-from reference.words import Absent, Meaning, Value
+from reference.small import fan, step, wire, workflow
+from reference.words import Absent, Choices, Meaning, Value
 
 from nightwarden.lineage import Lineage
-from nightwarden.spec.catalog import TIES, NodeType
+from nightwarden.spec.catalog import MISSING, TIES, NodeType
 from nightwarden.spec.check import assemble
 from nightwarden.spec.draft import Draft, DraftNode
 from nightwarden.spec.findings import Findings
@@ -129,12 +131,23 @@ def _kind(settled: object) -> object:
     return settled.kind if isinstance(settled, Absent) else Value
 
 
-def means(case: Case) -> Meaning:
+def means(case: Case, choices: Choices | None = None) -> Meaning:
     return interpret(
-        case.workflow, case.inputs, codes(case), judge(case), max_retries=case.max_retries
+        case.workflow,
+        case.inputs,
+        codes(case),
+        judge(case),
+        max_retries=case.max_retries,
+        choices=choices,
     )
 
 
+PACES = st.builds(
+    Pace,
+    order=st.sampled_from(("first", "last", "by node", "any")),
+    seed=st.integers(0, 2**16),
+    window=st.sampled_from((1024, 1, 2)),
+)
 PRE = st.lists(st.sampled_from(("value", "not taken", "lost")), min_size=1, max_size=3)
 HOW = {
     "value": Act(),
@@ -167,3 +180,75 @@ def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
         if word == "value":
             assert below((index,), whole) == single
     event(f"ties {any(e.target_slot in TIES for e in outer.workflow.edges)}")
+
+
+@given(cases(), PRE)
+def test_an_item_that_never_comes_runs_nothing_inside(case: Case, pre: list[str]) -> None:
+    """Nor a step that follows nothing: a branch not taken never runs, and neither does a loss."""
+    inner = replace(case, workflow=strict(with_two_inputs(case.workflow)))
+    whole = means(outer_case(inner, pre))
+    for index, word in enumerate(pre):
+        ran = {
+            i.node for i in whole.invocations if i.node.startswith(SUB) and i.lineage[0] == index
+        }
+        assert word == "value" or ran == set()
+
+
+def strict(inner: Workflow) -> Workflow:
+    """The same workflow, whose nodes need all that is wired to them."""
+    types = {
+        node_id: replace(
+            node_type,
+            join="all",
+            inputs={
+                name: replace(slot, accepts_absent=False, default=MISSING)
+                for name, slot in node_type.inputs.items()
+            },
+        )
+        for node_id, node_type in inner.types.items()
+    }
+    return replace(inner, types=types)
+
+
+@given(cases(), PRE, PACES)
+def test_the_kernel_does_what_the_inlined_workflow_means(
+    case: Case, pre: list[str], pace: Pace
+) -> None:
+    inner = replace(case, workflow=with_two_inputs(case.workflow))
+    outer = outer_case(inner, pre)
+    run = drive(outer, pace)
+    assert differences(outer, run, means(outer, run.choices)) == []
+
+
+@given(cases())
+def test_where_nothing_has_to_be_tied_the_graph_is_the_one_drawn_by_hand(case: Case) -> None:
+    made = inlined(case.workflow, {"cfg": {}}, x="cfg")
+    by_hand = [
+        (
+            *(("cfg", "output") if e.source == INPUTS else (SUB + e.source, e.source_slot)),
+            SUB + e.target,
+            e.target_slot,
+        )
+        for e in case.workflow.edges
+    ]
+    edges = [(e.source, e.source_slot, e.target, e.target_slot) for e in made.edges]
+    assert sorted(e for e in edges if e[3] not in TIES) == sorted(by_hand)
+    assert [n.id for n in made.nodes] == ["cfg", *(SUB + n.id for n in case.workflow.nodes)]
+    sources = {n.id for n in case.workflow.nodes} - {e.target for e in case.workflow.edges}
+    assert {e[2] for e in edges if e[3] in TIES} == {SUB + node_id for node_id in sources}
+
+
+def test_a_tie_says_that_a_broadcast_counts_where_a_default_needs_it() -> None:
+    """kernel.md §1: a default needs a value of the node's full scope; inside, `y` is one."""
+    inner = workflow(
+        step("a", value="inputs.x"),
+        step("b", maybe=wire("a", default="the default"), y="inputs.x"),
+        inputs=["x"],
+    )
+    edges = [replace(e, source_slot="y") if e.target_slot == "y" else e for e in inner.edges]
+    both = (InputSpec(name="x"), InputSpec(name="y"))
+    acts = {"a": (Act(absent=frozenset({"output"})),), "b": (Act(),)}
+    case = Case(replace(inner, edges=tuple(edges), inputs=both), acts, {"x": "x", "y": "y"})
+    outer = outer_case(case, ["value"])
+    assert below((0,), means(outer)) == alone(means(case))
+    assert means(outer).endings["sub/b", (0,)].word == "succeeded"

@@ -61,11 +61,9 @@ def _open(state: State, group: Group, buffer: Buffer) -> None:
 def stream_closed(state: State, group: Group, buffer: Buffer) -> None:
     """The root of a reading slot has closed; a failure reaches the reader like a failed item."""
     cause = group.cause
-    if cause is not None and not buffer.over:
-        if cause.kind is Kind.FAILED:
-            fail(state, group, buffer, cause)
-            return
-        buffer.carried = state.causes.union(buffer.carried, cause.causes)
+    if cause is not None and not buffer.over and cause.kind is Kind.FAILED:
+        fail(state, group, buffer, cause)
+        return
     if not buffer.over:
         _tell_reader(state, group, buffer)
 
@@ -133,6 +131,10 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
         take(state, item, exit_, settlement)
         return
     if group.closed and buffer.settled == group.emitted * edges and not buffer.ahead:
+        if group.cause is not None:
+            # A reader that left before the end has not met what ended the stream.
+            cause = state.causes.interventions(group.cause.causes)
+            buffer.carried = state.causes.union(buffer.carried, cause)
         _answered(state, buffer, call)
         state.out.append(EndFeed(call.number, buffer.plan.slot))
 

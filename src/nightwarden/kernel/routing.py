@@ -25,7 +25,7 @@ from nightwarden.kernel.causes import (
     CauseSet,
     Kind,
 )
-from nightwarden.kernel.closing import CATEGORY, gather, open_group, take
+from nightwarden.kernel.closing import CATEGORY, gather, merge, open_group, take
 from nightwarden.kernel.effects import Answer, Finish, Invoke, Prune
 from nightwarden.kernel.matching import match
 from nightwarden.kernel.state import (
@@ -141,10 +141,12 @@ def _decide(state: State, node: Node, item: Item, values: list[object]) -> None:
             ready(state, node, item, tuple(values), NO_CAUSES)
             return
     found = match(node.plan, values, state.causes)
-    if node.plan.type.reads and type(found) is not Absent:
-        failed = [v.failed for v in values if type(v) is Buffer and v.failed is not None]
-        if failed:
-            found = failed[0]
+    if node.plan.type.reads:
+        absents = [v.failed for v in values if type(v) is Buffer and v.failed is not None]
+        if absents and type(found) is Absent:
+            absents.append(found)
+        for absent in absents:
+            found = merge(state, found if type(found) is Absent else None, absent)
     if type(found) is Absent:
         prune(state, node, item, found, values)
     else:

@@ -49,6 +49,9 @@ def halt(state: State, call: Call, *, gently: bool) -> None:
     if call.halting and (gently or not call.gentle):
         return
     call.halting, call.gentle = True, gently
+    for buffer in (call.buffers or {}).values():
+        # What waits on the engine is cancelled, never told "end of stream".
+        buffer.wanted, buffer.reader = False, None
     if call.parked:
         call.parked, call.asking = False, ""
         call.node.running += 1

@@ -99,6 +99,8 @@ class StreamCalls:
             return
         if isinstance(came_to, Succeeded):
             desk.recorder.succeeded(invoke, came_to.outputs, call.account, began)
+        else:
+            desk.recorder.halted(invoke, call.account)
         desk.tell(came_to)
 
     def _withdraw(self, call: StreamCall) -> None:

@@ -32,7 +32,7 @@ class Patient:
 
     async def decide(self, escalation: Escalation) -> Decision:
         if Action.RETRY in escalation.allowed_actions and escalation.retries_left:
-            return answer(escalation, Retry(delay_s=1.0))
+            return answer(escalation, Retry())
         if self._run is not None and not self._run.check(escalation.id, {"output": 1.0}):
             return answer(escalation, Substitute({"output": 1.0}))
         return answer(escalation, Fail(reason=f"{escalation.node_id}: {escalation.detail}"))
