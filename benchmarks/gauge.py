@@ -4,6 +4,8 @@ Each script that uses this is a process of its own, started for one measurement:
 
     python SCRIPT.py WORKLOAD ITEMS [--declared HOW] [--times N]  ─▶  {"seconds": […], …}
 
+Processor time is what remains comparable on a machine that has other things to do.
+
 A short run goes before, so that nothing is imported or compiled while the clock runs.
 
 Read next: `reference.py`, `subject.py`.
@@ -60,19 +62,21 @@ def read_task() -> Task:
 
 
 async def gauge(workload: Workload, task: Task) -> dict[str, object]:
-    """Time it. Memory is the process's own, in MB, before and at its highest."""
+    """Time it, by the clock and by the processor. Memory is the process's own, in MB."""
     await workload.run(min(workload.warm_up, task.items))
     gc.collect()
     before_mb = resident_mb()
-    seconds, sums = [], []
+    seconds, processor, sums = [], [], []
     for _ in range(task.times):
         gc.collect()
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         sums.append(await workload.run(task.items))
         seconds.append(time.perf_counter() - began)
+        processor.append(time.process_time() - spent)
     expected = workload.expected(task.items)
     return {
         "seconds": seconds,
+        "processor": processor,
         "steps": workload.steps * task.items,
         "sum": sums[-1],
         "right": all(found == expected for found in sums),

@@ -5,11 +5,12 @@ Read next: `throughput.py`, `goals.py`.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from results import Row, at_most
-from rounds import Reply, Round, Turn, ratios, step_us, typical
+from rounds import Reply, Round, Turn, processor, ratios, step_us, typical
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def against(
 ) -> Row:
     """A row of how many times the reference's time it takes."""
     ours, theirs = typical(found, name, step_us), typical(found, to, step_us)
+    busy = statistics.median(ratios(found, name, to, processor))
     return at_most(
         goal,
         what,
@@ -78,8 +80,8 @@ def against(
         ratios(found, name, to),
         limit,
         stretch,
-        note=f"{ours:.2g} against {theirs:.2g} µs/step",
-        detail={"engine_us": ours, "reference_us": theirs},
+        note=f"{ours:.2g} against {theirs:.2g} µs/step; {busy:.3g} × in processor time",
+        detail={"engine_us": ours, "reference_us": theirs, "processor": busy},
     )
 
 

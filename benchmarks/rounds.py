@@ -81,6 +81,11 @@ def seconds(reply: Reply) -> float:
     return float(statistics.median(reply["seconds"]))
 
 
+def processor(reply: Reply) -> float:
+    """What a run took of the processor, the median of a process."""
+    return float(statistics.median(reply["processor"]))
+
+
 def step_us(reply: Reply) -> float:
     """Microseconds a step."""
     return seconds(reply) / int(reply["steps"]) * 1e6

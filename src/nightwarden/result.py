@@ -235,7 +235,10 @@ def headline(
     parts = [gap.sentence for gap in gaps if gap.cause != gap.node]
     told = {node for gap in gaps for node in (gap.node, gap.cause) if gap.cause != gap.node}
     parts += _absent_nodes(report, interventions, told)
-    parts += [_kept(root) for root in _outer_first(report)[:1]]
+    roots = _outer_first(report)
+    parts += [_kept(root) for root in roots[:1]]
+    # A loss is never only in the small print.
+    parts += [_kept(root, root.node_id) for root in roots[1:] if root.missing]
     parts += _ended_early(report)
     asked = sum(
         1 for i in interventions if i.decision and i.decision.decided_by is not DecidedBy.STICKY
@@ -256,21 +259,22 @@ def headline(
 
 
 def other_roots(report: Report) -> tuple[str, ...]:
-    """A line for each fan-out but the one the headline speaks of."""
-    return tuple(f"{root.node_id}: {_kept(root)}" for root in _outer_first(report)[1:])
+    """A line for each fan-out the headline does not speak of: nothing was lost there."""
+    others = _outer_first(report)[1:]
+    return tuple(f"{root.node_id}: {_kept(root)}" for root in others if not root.missing)
 
 
 def _outer_first(report: Report) -> list[RootAccount]:
     return [r for r in sorted(report.roots, key=lambda r: r.depth) if r.items or r.depth == 1]
 
 
-def _kept(root: RootAccount) -> str:
+def _kept(root: RootAccount, name: str = "") -> str:
     # In a run that stopped, what never got to an exit has not been kept either.
     arrived = [e.delivered + e.not_taken + e.left for e in root.exits]
     unit = f"{min([root.kept, *arrived])}/{root.items} items"
     failed = max((e.failed for e in root.exits), default=0)
     skipped = len(root.missing) - failed
-    parts = [unit]
+    parts = [unit + (f" of {name}" if name else "")]
     if skipped > 0:
         parts.append(f"{skipped} skipped")
     if failed:

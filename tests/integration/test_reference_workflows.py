@@ -355,7 +355,7 @@ def test_poster_notify_down_is_skipped_and_the_post_stays(desk: Desk) -> None:
 def test_nightly_completes_without_anyone_being_asked(desk: Desk) -> None:
     result = desk.run("nightly", supervise=True)
     assert (result.status, result.supervised) == ("completed", False)
-    assert result.headline == "completed: 5/5 items, 20/20 items of chunk"
+    assert result.headline == "completed: 5/5 items"
     assert result.outputs == {"notify": "nightly: 5 documents, 20 chunks, 20 new"}
     assert desk.lines("notifications.txt") == [result.outputs["notify"]]
     assert result.costs["total_micro_usd"] == 0
@@ -557,8 +557,8 @@ def test_nightly_finds_no_document_and_fails(desk: Desk) -> None:
         ("poster", "gate", 0, "completed (supervised): 1 decision, 1 repaired"),
         ("poster", "after_spend", 1, "failed: stopped: retry was refused"),
         ("poster", "publish_lost_answer", 0, "completed (supervised): 1 decision"),
-        ("nightly", "none", 0, "completed: 5/5 items, 20/20 items of chunk"),
-        ("nightly", "chunker_breaks", 0, "completed (supervised): 5/5 items, 18/18 items"),
+        ("nightly", "none", 0, "completed: 5/5 items"),
+        ("nightly", "chunker_breaks", 0, "completed (supervised): 5/5 items, chunk ended early: kept 18 of unknown"),
         ("nightly", "poisoned", 0, "completed (supervised): 4/5 items, 1 skipped"),
         ("nightly", "upsert_lost_answer", 1, "failed: stopped: retry was refused"),
     ],

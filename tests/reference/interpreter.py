@@ -294,8 +294,8 @@ class _Interpreter:
             return
         self.meaning.closings[node_id, lineage] = Closing(len(frames), absent, causes)
         for name, slot in self.types[node_id].outputs.items():
-            for i, (frame, causes) in enumerate(frames if slot.stream else ()):
-                self.put(node_id, name, (*lineage, i), frame.get(name, ABSENT), causes)
+            for i, (frame, carried) in enumerate(frames if slot.stream else ()):
+                self.put(node_id, name, (*lineage, i), frame.get(name, ABSENT), carried)
 
     def put(self, node_id: str, name: str, lineage: Lineage, value: object, causes: Causes) -> None:
         branch = Absent(Kind.NOT_TAKEN, frozenset((Cause(node_id, slot=name),)))

@@ -18,7 +18,7 @@ from nightwarden.errors import SpecError
 from nightwarden.nodes.define import node
 from nightwarden.nodes.registry import Registry
 from nightwarden.spec.build import Builder, workflow
-from nightwarden.spec.catalog import LOOSE_TIE, TIE, TIES
+from nightwarden.spec.catalog import TIES
 from nightwarden.spec.check import check
 from nightwarden.spec.load import load, named_files
 from nightwarden.spec.nested import DEEPEST, CannotOpen
@@ -346,8 +346,8 @@ def ties(made: Workflow) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for edge in made.edges:
         if edge.target_slot in TIES:
-            loose = "?" if edge.target_slot == LOOSE_TIE else ""
-            found.setdefault(edge.target, []).append(f"{edge.source}.{edge.source_slot}{loose}")
+            tie = f"{edge.source}.{edge.source_slot} {edge.target_slot}"
+            found.setdefault(edge.target, []).append(tie)
     return found
 
 
@@ -362,9 +362,9 @@ nodes:
   broadcast: {type: t.Row, n: $inputs.n}
 """
     assert ties(nested(IN_A_FAN_OUT, i=inner)) == {
-        "sub/source": ["page.text", "most.output"],
-        "sub/broadcast": ["page.text"],
-        "sub/below": ["page.text"],
+        "sub/source": ["page.text (sub.text)", "most.output (sub.n)"],
+        "sub/broadcast": ["page.text (sub.text)"],
+        "sub/below": ["page.text (sub.text)"],
     }
 
 
@@ -381,7 +381,7 @@ nodes:
   count: {type: t.Count, text: x}
   sub: {type: flow.Subworkflow, workflow: i.yaml, text: $page.text, n: $count}
 """
-    assert ties(nested(outer, i=inner)) == {"sub/b": ["page.text"]}
+    assert ties(nested(outer, i=inner)) == {"sub/b": ["page.text (sub.text)"]}
 
 
 def test_a_tie_to_what_can_be_done_without_is_loose() -> None:
@@ -399,7 +399,7 @@ def test_a_tie_to_what_can_be_done_without_is_loose() -> None:
     )
     with workflow("x", catalog=registry) as w:
         w.add(replace(inner, catalog=registry), id="sub", a=w.add(t.shout, id="p", text="y"))
-    assert ties(w.build()) == {"sub/s": ["p.output?"]}
+    assert ties(w.build()) == {"sub/s": ["p.output (sub.a~)"]}
 
 
 def test_nothing_is_tied_where_everything_comes_with_the_run() -> None:
@@ -414,7 +414,7 @@ nodes:
   p: {type: t.Shout, text: x}
   o: {type: flow.Subworkflow, workflow: m.yaml, u: $p}
 """
-    assert ties(nested(again, m=outer, i=inner)) == {"o/sub/s": ["p.output"]}
+    assert ties(nested(again, m=outer, i=inner)) == {"o/sub/s": ["p.output (o.u)"]}
 
 
 def test_ties_are_part_of_the_canonical_form() -> None:
@@ -422,7 +422,8 @@ def test_ties_are_part_of_the_canonical_form() -> None:
     again = as_json(json.dumps(made.canonical()))
     assert again.canonical() == made.canonical()
     assert analyse(again).scopes == analyse(made).scopes
-    assert again.types["sub/s"].inputs[TIE] == made.types["sub/s"].inputs[TIE]
+    assert again.types["sub/s"] == made.types["sub/s"]
+    assert "(sub.text)" in made.types["sub/s"].inputs
 
 
 def test_inputs_under_unrelated_fan_outs_are_refused_as_at_any_node() -> None:

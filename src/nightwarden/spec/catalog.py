@@ -8,7 +8,7 @@ Read next: `workflow.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
@@ -146,17 +146,29 @@ class NodeType:
         return not (self.retry_safe or self.inline)
 
 
-TIE: Final = "(tie)"
-"""A slot any node of a subworkflow may have: its edges say where the node lies, and carry nothing.
+class _Ties(Container[object]):
+    def __contains__(self, slot: object) -> bool:
+        return isinstance(slot, str) and slot.startswith("(")
 
-A tie is settled like any `Many` slot. Code never sees what comes over it.
-"""
-LOOSE_TIE: Final = "(tie?)"
-"""A tie to something the subworkflow can do without."""
-TIES: Final[Mapping[str, InputSlot]] = {
-    TIE: InputSlot(name=TIE, type=object, kind=SlotKind.MANY),
-    LOOSE_TIE: InputSlot(name=LOOSE_TIE, type=object, kind=SlotKind.MANY, accepts_absent=True),
-}
+
+TIES: Final = _Ties()
+"""Slots any node of a subworkflow may have, beside its own: `(sub.text)`. Their edges say where
+the node lies and what it needs, as the input `text` of `sub` would; code never sees a value."""
+
+
+def tie_name(subworkflow: str, name: str, *, optional: bool, loose: bool) -> str:
+    """The slot that ties a node to an input: one with a default, or one that may be absent."""
+    return f"({subworkflow}.{name}{'~' if loose else '?' if optional else ''})"
+
+
+def tie_slot(name: str) -> InputSlot:
+    """The slot of that name, one of `TIES`."""
+    return InputSlot(
+        name=name,
+        type=object,
+        default=None if name.endswith("?)") else MISSING,
+        accepts_absent=name.endswith("~)"),
+    )
 
 
 class Catalog(Protocol):

@@ -100,6 +100,7 @@ class Splice:
             self._node,
             frozenset(self.types),
             {name: edges[0] for name, edges in self._wires.items()},
+            frozenset(n for n, spec in self._inputs.items() if spec.default is not MISSING),
             frozenset(self._loose),
         )
 
@@ -137,15 +138,18 @@ class Splice:
         return None if node_type is None else node_type.input(edge.target_slot)
 
     def _wired(self, edge: EdgeSpec, spec: InputSpec, slot: InputSlot | None) -> None:
+        always_there = all(wire.source == INPUTS for wire in self._wires[spec.name])
+        default = MISSING if always_there else spec.default
+        single = slot is not None and self._is_single(edge, slot)
+        falls_back = single and default is not MISSING
+        if self._merges_inputs_only(edge.target) or (falls_back and not self._keeps(edge, default)):
+            self._through_a_node(edge, spec, default)
+            return
         target = self._name(edge.target)
         for wire in self._wires[spec.name]:
             self.edges.append(replace(wire, target=target, target_slot=edge.target_slot))
-        always_there = all(wire.source == INPUTS for wire in self._wires[spec.name])
-        if spec.default is MISSING or always_there or slot is None:
-            return
-        role = self._inner.types[edge.target].role
-        if role is Role.NONE and self._is_single(edge, slot) and self._keeps(edge, spec.default):
-            self._put(edge, spec.default)
+        if falls_back and self._inner.types[edge.target].role is Role.NONE:
+            self._put(edge, default)
 
     def _given(
         self, edge: EdgeSpec, spec: InputSpec, slot: InputSlot | None, value: object
@@ -164,15 +168,24 @@ class Splice:
             )
             self.excused.add((self._name(edge.target), edge.target_slot))
         else:
-            self.edges.append(
-                replace(
-                    edge,
-                    source=self._value_node(spec, value),
-                    source_slot=ENGINE_OUTPUT,
-                    target=self._name(edge.target),
-                    origin=self._origin(spec.name),
-                )
+            self._through_a_node(edge, spec, value)
+
+    def _merges_inputs_only(self, node_id: str) -> bool:
+        """Whether a merge node follows nothing that could say where it lies."""
+        sources = {edge.source for edge in self._into[node_id]}
+        return self._inner.types[node_id].join == "any" and sources == {INPUTS}
+
+    def _through_a_node(self, edge: EdgeSpec, spec: InputSpec, value: object) -> None:
+        """Lead an input through a node of its own; `value` is given, or what it falls back on."""
+        self.edges.append(
+            replace(
+                edge,
+                source=self._value_node(spec, value),
+                source_slot=ENGINE_OUTPUT,
+                target=self._name(edge.target),
+                origin=self._origin(spec.name),
             )
+        )
 
     def _stands_alone(self, edge: EdgeSpec, slot: InputSlot, value: object) -> bool:
         """Whether a value can be a property of the slot an edge leads to."""
@@ -226,11 +239,14 @@ class Splice:
             else:
                 self.types[node_id] = found
             origin = self._origin(spec.name)
+            given = {} if value is MISSING else {"value": value}
+            wires = self._wires.get(spec.name, ())
+            self.edges += [replace(w, target=node_id, target_slot="value") for w in wires]
             self.nodes.append(
                 NodeSpec(
                     id=node_id,
                     type=VALUE,
-                    properties={"value": value, "of": spec.type},
+                    properties={**given, "of": spec.type},
                     line=None if origin is None else origin.line,
                     file=self._inner.file if origin is None else "",
                     origins={} if origin is None else {"value": origin},

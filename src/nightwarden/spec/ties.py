@@ -6,9 +6,11 @@ Inlined, each node follows what is wired to it. That is not enough for some:
     it follows a broadcast      it would run once, where its subworkflow runs once an item
     it falls back on a default  nothing of its own says that the subworkflow takes place
 
-Such a node gets *ties*: edges from what is wired to the subworkflow, into a slot that carries
-no value. They settle like any other: what is lost or failed prunes the node, and one of them
-must have come. A tie to an input that a node inside can do without (it accepts ABSENT) is loose.
+Such a node gets *ties*: edges from what is wired to the subworkflow, into slots that carry no
+value. It then joins as the subworkflow itself would, were it a node: it needs what is wired to
+an input without a default, and can do without one that some node inside accepts as ABSENT. A
+merge node that follows anything has no ties, since one of them would be enough for it: what it
+follows has them.
 
 Read next: `inline.py`, `scopes.py`.
 """
@@ -21,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from nightwarden.lineage import Scope
 from nightwarden.spec import scope_problems as wrong
-from nightwarden.spec.catalog import LOOSE_TIE, TIE, TIES, NodeType
+from nightwarden.spec.catalog import TIES, NodeType, tie_name, tie_slot
 from nightwarden.spec.findings import Findings
 from nightwarden.spec.scopes import analyse, controllers, edge_scope, is_feedback
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
@@ -31,12 +33,13 @@ from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
 class Part:
     """An inlined subworkflow: as it was drawn, its nodes, and the edges that led into it.
 
-    `loose` names the inputs some node inside can do without.
+    `optional` names the inputs with a default, `loose` those some node inside accepts as ABSENT.
     """
 
     node: NodeSpec
     members: frozenset[str]
     wires: Mapping[str, EdgeSpec]
+    optional: frozenset[str]
     loose: frozenset[str]
 
 
@@ -64,11 +67,13 @@ def tied(workflow: Workflow, parts: Sequence[Part], findings: Findings) -> Workf
 def with_ties(types: Mapping[str, NodeType], edges: Sequence[EdgeSpec]) -> dict[str, NodeType]:
     """The node types, those of tied nodes with the slots their ties lead into."""
     found = dict(types)
-    for edge in edges:
-        node_type = found.get(edge.target)
-        if edge.target_slot in TIES and node_type is not None:
-            slots = {**node_type.inputs, edge.target_slot: TIES[edge.target_slot]}
-            found[edge.target] = replace(node_type, inputs=slots)
+    tied_ = {edge.target for edge in edges if edge.target_slot in TIES}
+    for node_id in tied_ & found.keys():
+        slots = [e.target_slot for e in edges if e.target == node_id and e.kind == "data"]
+        ties = {name: tie_slot(name) for name in slots if name in TIES}
+        node_type = found[node_id]
+        join = "all" if len(ties) == len(slots) else node_type.join  # it needs all its ties
+        found[node_id] = replace(node_type, inputs={**node_type.inputs, **ties}, join=join)
     return found
 
 
@@ -113,9 +118,14 @@ class _Ties:
     def missing(self) -> Iterator[EdgeSpec]:
         if self._wires:
             for node in self._workflow.nodes:
-                if node.id in self._part.members:
+                if node.id in self._part.members and not self._merges(node.id):
                     for name in self._needed(node):
                         yield self._tie(node, name)
+
+    def _merges(self, node_id: str) -> bool:
+        edges = self._incoming[node_id]
+        merge = self._workflow.types[node_id].join == "any"
+        return merge and any(edge.target_slot not in TIES for edge in edges)
 
     def _follows_a_member(self, node: NodeSpec) -> bool:
         sources = [edge.source for edge in self._incoming[node.id]]
@@ -143,9 +153,10 @@ class _Ties:
         return any(slot is not None and not slot.required for slot in slots)
 
     def _tie(self, node: NodeSpec, name: str) -> EdgeSpec:
-        wire = self._wires[name][0]
-        slot = LOOSE_TIE if name in self._part.loose else TIE
-        return replace(wire, target=node.id, target_slot=slot)
+        part = self._part
+        optional, loose = name in part.optional, name in part.loose
+        slot = tie_name(part.node.id, name, optional=optional, loose=loose)
+        return replace(self._wires[name][0], target=node.id, target_slot=slot)
 
 
 def _source(edge: EdgeSpec) -> tuple[str, str]:
