@@ -9,6 +9,7 @@ Read next: `session.py`.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -197,7 +198,9 @@ def workflow(
     name: str, *, registry: Registry | None = None, description: str = ""
 ) -> build.Builder:
     """Begin a workflow in Python; see `nightwarden.spec.build`."""
-    return build.workflow(name, catalog=registry or Registry(), description=description)
+    known = registry if registry is not None else Registry()
+    caller = sys._getframe(1).f_code.co_filename
+    return build.workflow(name, catalog=known, description=description, file=caller)
 
 
 def read_workflow(path: Path) -> str:

@@ -569,10 +569,14 @@ async def _drive(driver: Driver, inputs: Mapping[str, object]) -> Ended:
 
 
 def _plan(workflow: Workflow) -> Plan:
-    analysis = analyse(workflow)
-    if analysis.problems:
-        raise SpecError(analysis.problems)
-    return compile_plan(workflow, analysis)
+    """The workflow's plan, compiled once. Raises `SpecError`."""
+    plan = workflow.memo.get("plan")
+    if not isinstance(plan, Plan):
+        analysis = analyse(workflow)
+        if analysis.problems:
+            raise SpecError(analysis.problems)
+        plan = workflow.memo["plan"] = compile_plan(workflow, analysis)
+    return plan
 
 
 def _registry_of(workflow: Workflow) -> Registry:

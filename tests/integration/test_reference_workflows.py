@@ -558,7 +558,12 @@ def test_nightly_finds_no_document_and_fails(desk: Desk) -> None:
         ("poster", "after_spend", 1, "failed: stopped: retry was refused"),
         ("poster", "publish_lost_answer", 0, "completed (supervised): 1 decision"),
         ("nightly", "none", 0, "completed: 5/5 items"),
-        ("nightly", "chunker_breaks", 0, "completed (supervised): 5/5 items, chunk ended early: kept 18 of unknown"),
+        (
+            "nightly",
+            "chunker_breaks",
+            0,
+            "completed (supervised): 5/5 items, chunk ended early: kept 18 of unknown",
+        ),
         ("nightly", "poisoned", 0, "completed (supervised): 4/5 items, 1 skipped"),
         ("nightly", "upsert_lost_answer", 1, "failed: stopped: retry was refused"),
     ],

@@ -486,9 +486,7 @@ def test_a_mark_is_found_wherever_it_stands(value: object) -> None:
     assert contains_mark(value)
 
 
-@pytest.mark.parametrize(
-    "value", ["•••• 4242", "and so on…", {"a": ["(+3)"]}, None, 5, "• • • •("]
-)
+@pytest.mark.parametrize("value", ["•••• 4242", "and so on…", {"a": ["(+3)"]}, None, 5, "• • • •("])
 def test_ordinary_values_hold_no_mark(value: object) -> None:
     assert not contains_mark(value)
 

@@ -384,6 +384,50 @@ nodes:
     assert ties(nested(outer, i=inner)) == {"sub/b": ["page.text (sub.text)"]}
 
 
+def test_of_two_nodes_of_one_name_the_first_is_meant() -> None:
+    outer = """
+- {id: s, type: t.Row, x: 1}
+- {id: s, type: flow.Subworkflow, workflow: inner.yaml, text: x}
+- {id: t, type: flow.Subworkflow, workflow: inner.yaml, text: x}
+- {id: t, type: t.Row, x: 1}
+"""
+    listed = "nodes:\n" + "".join(f"  {line}\n" for line in outer.split("\n") if line)
+    told = problems({"inner.yaml": INNER, "outer.yaml": listed})
+    assert [(p.rule, p.line, p.node) for p in told] == [
+        ("duplicate-id", 3, "s"),
+        ("duplicate-id", 5, "t"),
+    ]
+
+
+def test_a_loop_inside_begins_with_what_arrives() -> None:
+    inner = """
+inputs: {start: {type: int, default: 1}}
+nodes:
+  loop: {type: flow.Loop, initial: $inputs.start, next: $more, max_iterations: 3}
+  more: {type: t.Count, text: x, controls: []}
+  end: {type: t.Row, x: $loop.value}
+"""
+    inner = inner.replace("text: x, controls: []", "text: $said").replace(
+        "  end:", "  said: {type: t.Say, n: $loop.value}\n  end:"
+    )
+
+    @node(type="t.Say")
+    def say(n: int) -> str:
+        return str(n)
+
+    registry = Registry()
+    for target in (*t.ALL, say):
+        registry.add(target)
+    files = {"i.yaml": inner}
+    given = "nodes:\n  s: {type: flow.Subworkflow, workflow: i.yaml, start: 5}\n"
+    made = load(given, catalog=registry, open=opener(files, "outer.yaml"))
+    assert "s/inputs.start.output > s/loop.initial" in wires(made)
+    wired = "nodes:\n  n: {type: t.Count, text: x}\n" + given[7:].replace("5", "$n")
+    made = load(wired, catalog=registry, open=opener(files, "outer.yaml"))
+    assert "n.output > s/inputs.start.value" in wires(made)
+    assert made.node("s/inputs.start").properties == {"value": 1, "of": "int"}
+
+
 def test_a_tie_to_what_can_be_done_without_is_loose() -> None:
     @node(type="t.Maybe")
     def maybe(text: str | t.Absent) -> str:  # type: ignore[name-defined]

@@ -155,7 +155,10 @@ class NodePlan:
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """Everything the kernel knows before a run. `inputs` are the edges of the run's own inputs."""
+    """Everything the kernel knows before a run. `inputs` are the edges of the run's own inputs.
+
+    `memo` keeps what the runtime has worked out about a node, by node number.
+    """
 
     workflow: Workflow
     nodes: tuple[NodePlan, ...]
@@ -163,6 +166,7 @@ class Plan:
     inputs: Mapping[str, OutPlan]
     captures: tuple[EdgePlan, ...]
     edges: int
+    memo: dict[int, object] = field(default_factory=dict)
 
     def node(self, node_id: str) -> NodePlan:
         """The node of that id. Raises `KeyError`."""

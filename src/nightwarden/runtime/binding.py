@@ -58,10 +58,12 @@ class Binding:
         self._own = {k: v for k, v in self._fixed.items() if _changeable(node, v)}
         self._secret = {k: v for k, v in given.items() if _mentions_secret(v)}
         self._fallbacks = {k: v for k, v in node.spec.properties.items() if k in wired}
-        copies = _copied_slots(plan, node)
-        self._slots = tuple(
-            _Slot(slot, copies[slot.name], _arrival_check(plan, node, slot)) for slot in node.slots
-        )
+        # What does not depend on the run is worked out once a plan, for all its runs.
+        known = plan.memo.get(node.index)
+        if known is None:
+            known = plan.memo[node.index] = _analysed(plan, node)
+        assert isinstance(known, _Analysed)
+        self._slots = known.slots
         self._names = tuple(slot.name for slot in node.slots)
         self._direct = not self._secret and not self._own and all(s.direct for s in self._slots)
         self.single = (
@@ -69,7 +71,7 @@ class Binding:
         ) or ""
         self.fans_list_out = node.type.name == "flow.ForEach" and len(node.outs) == 1
         self._outs = node.ends if node.type.fans_out else node.outs
-        self._checks = {name: Checker(slot.type) for name, slot in node.type.outputs.items()}
+        self._checks = known.checks
         self._whole = (
             self._checks["output"]
             if list(node.type.outputs) == ["output"]
@@ -265,6 +267,22 @@ class _Slot:
         plain = self.plan.kind is SlotKind.PLAIN and self.plan.name != CONTROL
         special = self.plan.has_default or self.plan.accepts_absent
         return plain and not special and not self.copy and self.check is None
+
+
+@dataclass(slots=True, frozen=True)
+class _Analysed:
+    slots: tuple[_Slot, ...]
+    checks: Mapping[str, Checker]
+
+
+def _analysed(plan: Plan, node: NodePlan) -> _Analysed:
+    copies = _copied_slots(plan, node)
+    return _Analysed(
+        slots=tuple(
+            _Slot(slot, copies[slot.name], _arrival_check(plan, node, slot)) for slot in node.slots
+        ),
+        checks={name: Checker(slot.type) for name, slot in node.type.outputs.items()},
+    )
 
 
 def _changeable(node: NodePlan, value: object) -> bool:

@@ -47,16 +47,19 @@ def workflow(
     supervisors: Mapping[str, object] | None = None,
     prompts: Mapping[str, object] | None = None,
     settings: Mapping[str, object] | None = None,
+    file: str = "",
 ) -> Builder:
-    """Begin a workflow. Node types given by name, and `each()`, are looked up in `catalog`."""
-    frame = sys._getframe(1)
+    """Begin a workflow. Node types given by name, and `each()`, are looked up in `catalog`.
+
+    `file` stands in messages: the caller's own where it is left out.
+    """
     draft = Draft(
         name=name,
         description=description,
         supervisors=supervisors or {},
         prompts=prompts or {},
         settings=settings or {},
-        file=frame.f_code.co_filename,
+        file=file or sys._getframe(1).f_code.co_filename,
     )
     return Builder(draft, catalog)
 

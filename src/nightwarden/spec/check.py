@@ -53,7 +53,8 @@ def assemble(draft: Draft, catalog: Catalog, findings: Findings) -> Workflow:
     workflow, excused = desugar(draft, catalog, findings)
     lines = {f"{INPUTS}.{i.spec.name}": i.line for i in draft.inputs}
     lines |= {f"outputs.{o.name}": o.line for o in draft.outputs or ()}
-    inners = {node.id: node.inner for node in draft.nodes if node.inner is not None}
+    nodes = {node.id: node for node in reversed(draft.nodes)}  # of two, the first is meant
+    inners = {i: node.inner for i, node in nodes.items() if node.inner is not None}
     said = _Said(excused)
     if inners:
         workflow, said = _inlined(workflow, inners, catalog, findings, said, lines)

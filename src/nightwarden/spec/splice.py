@@ -142,14 +142,19 @@ class Splice:
         default = MISSING if always_there else spec.default
         single = slot is not None and self._is_single(edge, slot)
         falls_back = single and default is not MISSING
-        if self._merges_inputs_only(edge.target) or (falls_back and not self._keeps(edge, default)):
+        if self._merges_inputs_only(edge.target) or (
+            falls_back and not self._can_fall_back(edge, default)
+        ):
             self._through_a_node(edge, spec, default)
             return
         target = self._name(edge.target)
         for wire in self._wires[spec.name]:
             self.edges.append(replace(wire, target=target, target_slot=edge.target_slot))
-        if falls_back and self._inner.types[edge.target].role is Role.NONE:
+        if falls_back:
             self._put(edge, default)
+
+    def _can_fall_back(self, edge: EdgeSpec, default: object) -> bool:
+        return self._inner.types[edge.target].role is Role.NONE and self._keeps(edge, default)
 
     def _given(
         self, edge: EdgeSpec, spec: InputSpec, slot: InputSlot | None, value: object

@@ -108,7 +108,8 @@ class Workflow:
 
     `outputs` maps names to `node.slot` where the author chose them, None for all unconnected ones.
     `python` lists files with nodes that the workflow asks for. `catalog` is where its node types
-    were found, so that whoever runs it finds their code there too.
+    were found, so that whoever runs it finds their code there too. `memo` keeps what was worked
+    out about just this workflow; a changed copy starts with an empty one.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Workflow:
     types: Mapping[str, NodeType] = field(default_factory=dict, compare=False)
     catalog: Catalog | None = field(default=None, compare=False, repr=False)
     file: str = field(default="", compare=False)
+    memo: dict[str, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def node(self, node_id: str) -> NodeSpec:
         """The node of that id. Raises `KeyError`."""
