@@ -481,6 +481,38 @@ def test_files_name_each_other_from_where_they_lie_within_the_folder(folder: Pat
     assert nw.run(made_).outputs == {"s": "hello cy"}
 
 
+def test_items_of_an_inner_input_are_read_from_beside_the_inner_file(folder: Path) -> None:
+    (folder / "parts" / "many.yaml").write_text(
+        'inputs:\n  names: {type: "list[str]", items: "@names.txt"}\n'
+        "nodes:\n  all: {type: data.Record, names: $inputs.names}\n"
+    )
+    (folder / "parts" / "names.txt").write_text("ann\nbob\n")
+    (folder / "top.yaml").write_text(
+        "nodes:\n  s: {type: flow.Subworkflow, workflow: parts/many.yaml}\n"
+    )
+    assert nw.run(load(folder / "top.yaml")).outputs == {"s": {"names": ["ann", "bob"]}}
+
+
+def test_the_files_of_the_how_to_make_one_workflow(root: Path, tmp_path: Path) -> None:
+    page = (root / "docs" / "how-to" / "use-a-workflow-as-a-step.md").read_text(encoding="utf-8")
+    outer, inner = (part.partition("```")[0] for part in page.split("```yaml\n")[1:])
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "outer.yaml").write_text(outer, encoding="utf-8")
+    (tmp_path / "parts" / "digest.yaml").write_text(inner, encoding="utf-8")
+    made_, problems = examine(tmp_path / "outer.yaml")
+    assert problems == ()
+    assert made_ is not None
+    assert made_.node("digest/summary").properties == {"max_chars": 400}
+
+
+def test_mistakes_in_python_name_the_file_they_stand_in() -> None:
+    w = nw.workflow("x")
+    w.add("data.Recrod", id="a")
+    with pytest.raises(SpecError) as caught:
+        w.build()
+    assert caught.value.problems[0].file == __file__
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nested_files import nested
 from spec_nodes import loaded
 from test_scopes import graphs
 
@@ -171,3 +172,106 @@ def test_a_circle_can_be_drawn_too(count: int) -> None:
     circle = Workflow(name="circle", nodes=nodes, edges=edges, types=types)
     assert f"n{count - 1}" in graph_text(circle)
     assert ElementTree.fromstring(graph_svg(circle)) is not None
+
+
+# -- subworkflows --
+
+OUTER = """
+name: outer
+inputs: {texts: "list[str]"}
+nodes:
+  page: {type: t.Fetch, url: "$inputs.texts[*]"}
+  sub: {type: flow.Subworkflow, workflow: middle.yaml, text: $page.text}
+  row: {type: t.Row, x: $sub.album, url: $page.url}
+"""
+MIDDLE = """
+inputs: {text: str}
+nodes:
+  alone: {type: t.Shout, text: hello}
+  in: {type: flow.Subworkflow, workflow: inner.yaml, text: $inputs.text, more: $alone}
+  album: {type: t.Album, titles: "$in.loud[]"}
+"""
+INNER = """
+inputs: {text: str, more: str}
+nodes:
+  word: {type: t.Words, text: $inputs.text}
+  loud: {type: t.Shout, text: $word}
+  end: {type: t.Row, text: $inputs.more, words: "$loud[]"}
+outputs: {loud: $loud, end: $end}
+"""
+
+
+def within() -> Workflow:
+    return nested(OUTER, middle=MIDDLE, inner=INNER)
+
+
+def test_the_text_shows_the_steps_of_a_subworkflow_together() -> None:
+    assert graph_text(within()) == dedent("""\
+        outer: 7 steps, 2 fan-outs
+
+            inputs.texts: list[str]
+
+         1  inputs.texts[*]      fan out  ← inputs.texts
+            ┌ for each item of inputs.texts[*]
+         2  │ page               t.Fetch  url ← inputs.texts[*]
+         3  │ ┌ subworkflow sub
+            │ ┆ sub/alone        t.Shout  with ← page.text
+            │ ┆ ┌ subworkflow sub/in
+            │ ┆ ┆ sub/in/word    t.Words  text ← page.text · with ← sub/alone · fans out
+            │ ┆ ┆ ┌ for each item of sub/in/word
+            │ ┆ ┆ │ sub/in/loud  t.Shout  text ← sub/in/word
+            │ ┆ ┆ sub/in/loud[]  collect  ← sub/in/loud
+            │ ┆ ┆ sub/in/end     t.Row    text ← sub/alone · words ← sub/in/loud[]
+            │ ┆ sub/in.loud[]    collect  ← sub/in/loud
+            │ ┆ sub/album        t.Album  titles ← sub/in.loud[]
+         4  │ row                t.Row    x ← sub/album · url ← page.url
+
+            output sub ← sub/in/end.output
+            output row ← row.output
+        """)
+
+
+def test_the_picture_frames_the_steps_of_a_subworkflow() -> None:
+    workflow = within()
+    root = picture(workflow)
+    frames = [
+        (title.text, *(float(rect.get(side) or 0) for side in ("x", "y", "width", "height")))
+        for rect in root.findall(f"{SVG}rect")
+        if (title := rect.find(f"{SVG}title")) is not None
+    ]
+    assert {frame[0] for frame in frames} == {"sub", "sub/in"}
+    boxes = {
+        (group.find(f"{SVG}title").text or "").partition(":")[0]: group.find(f"{SVG}rect")  # type: ignore[union-attr]
+        for group in root.findall(f"{SVG}g")
+    }
+    for name, x, y, width, height in frames:
+        for node_id, rect in boxes.items():
+            assert rect is not None
+            at = [float(rect.get(side) or 0) for side in ("x", "y", "width", "height")]
+            middle = (at[0] + at[2] / 2, at[1] + at[3] / 2)
+            framed = x < middle[0] < x + width and y < middle[1] < y + height
+            assert not framed or node_id.startswith(f"{name}/") or "[" in node_id, (name, node_id)
+    assert "page.text → sub/alone.with" in titles(root, f"{SVG}path")
+
+
+def test_steps_are_laid_out_one_by_one_where_a_subworkflow_has_no_place_of_its_own() -> None:
+    inner = """
+inputs: {a: str, b: str}
+nodes:
+  x: {type: t.Shout, text: $inputs.a}
+  y: {type: t.Shout, text: $inputs.b}
+outputs: {x: $x, y: $y}
+"""
+    outer = """
+nodes:
+  a: {type: t.Shout, text: word}
+  s: {type: flow.Subworkflow, workflow: i.yaml, a: $a, b: $between}
+  between: {type: t.Shout, text: $s.x}
+"""
+    lines = graph_text(nested(outer, i=inner)).splitlines()
+    assert [line[:12].rstrip() for line in lines if "t.Shout" in line] == [
+        " 1  a",
+        " 2  s/x",
+        " 3  between",
+        " 4  s/y",
+    ]

@@ -106,6 +106,30 @@ def test_a_file_in_json_names_a_subworkflow_like_any_other() -> None:
     assert explicit.digest() == made.digest()
 
 
+def test_an_editors_file_has_subworkflows_too() -> None:
+    outer = {
+        "nodes": [
+            {"id": "p", "type": "t.Shout", "position": {}, "data": {"text": "x"}},
+            {
+                "id": "sub",
+                "type": "flow.Subworkflow",
+                "position": {},
+                "data": {"workflow": "inner.yaml", "text": "saved before it was wired"},
+            },
+        ],
+        "edges": [
+            {
+                "source": "p",
+                "target": "sub",
+                "sourceHandle": "output",
+                "targetHandle": "text",
+            }
+        ],
+    }
+    made = nested(json.dumps(outer), "outer.json", inner=INNER)
+    assert wires(made)[0] == "p.output > sub/loud.text"
+
+
 def test_what_was_inlined_passes_every_check_again() -> None:
     made = nested(OUTER, inner=INNER)
     assert check(made, CATALOG) == ()
@@ -399,7 +423,7 @@ def test_of_two_nodes_of_one_name_the_first_is_meant() -> None:
     ]
 
 
-def test_a_loop_inside_begins_with_what_arrives() -> None:
+def test_a_loop_inside_begins_with_what_it_is_given() -> None:
     inner = """
 inputs: {start: {type: int, default: 1}}
 nodes:
@@ -421,7 +445,7 @@ nodes:
     files = {"i.yaml": inner}
     given = "nodes:\n  s: {type: flow.Subworkflow, workflow: i.yaml, start: 5}\n"
     made = load(given, catalog=registry, open=opener(files, "outer.yaml"))
-    assert "s/inputs.start.output > s/loop.initial" in wires(made)
+    assert made.node("s/loop").properties == {"max_iterations": 3, "initial": 5}
     wired = "nodes:\n  n: {type: t.Count, text: x}\n" + given[7:].replace("5", "$n")
     made = load(wired, catalog=registry, open=opener(files, "outer.yaml"))
     assert "n.output > s/inputs.start.value" in wires(made)
@@ -540,6 +564,32 @@ def test_what_grows_without_measure_is_refused() -> None:
     files = {f"f{n}.yaml": twice.replace("%d", str(n + 1)) for n in range(9)}
     files["f9.yaml"] = "nodes:\n  x: {type: t.Row}\n"
     assert {p.rule for p in problems(files, "f0.yaml")} == {"too-large"}
+
+
+# -- a value as a node --
+
+
+def test_a_value_as_a_node_is_of_the_type_it_names() -> None:
+    made = loaded(
+        "nodes:\n  v: {type: flow.Value, value: 5, of: float}\n"
+        "  w: {type: t.Config, values: {}, ratio: $v}\n"
+    )
+    assert made.types["v"].outputs["output"].type is float
+    assert made.node("v").properties == {"value": 5.0, "of": "float"}
+    wrong = "nodes:\n  v: {type: flow.Value, value: word, of: int}\n"
+    wrong += "  w: {type: flow.Value, value: 1, of: itn}\n"
+    told = problems({"outer.yaml": wrong})
+    assert [(p.rule, p.node, p.slot) for p in told] == [
+        ("property-type", "v", "value"),
+        ("property-type", "w", "of"),
+    ]
+
+
+def test_a_value_wired_through_is_of_the_type_of_what_is_wired() -> None:
+    text = "nodes:\n  n: {type: t.Count, text: x}\n  v: {type: flow.Value, value: $n}\n"
+    assert loaded(text).types["v"].outputs["output"].type is int
+    told = problems({"outer.yaml": text + "  s: {type: t.Shout, text: $v}\n"})
+    assert [(p.rule, p.node, p.slot) for p in told] == [("edge-type", "s", "text")]
 
 
 # -- what is wrong --

@@ -23,7 +23,7 @@ from nightwarden.kernel.closing import close_group, free, take, unpark
 from nightwarden.kernel.effects import Conclude, Effect, Pause, Status, Widen
 from nightwarden.kernel.emitting import emit, is_full
 from nightwarden.kernel.ledger import Report, make_report
-from nightwarden.kernel.plan import NodePlan, Plan
+from nightwarden.kernel.plan import EdgeKind, NodePlan, Plan
 from nightwarden.kernel.propagating import propagate
 from nightwarden.kernel.routing import (
     answer,
@@ -82,7 +82,7 @@ class Machine:
             Emitted: self._emitted,  # type: ignore[dict-item]
             Requested: self._requested,  # type: ignore[dict-item]
             RunStarted: self._started,  # type: ignore[dict-item]
-            Failed: lambda s: escalating.failed(state, s),  # type: ignore[arg-type]
+            Failed: self._failed,  # type: ignore[dict-item]
             Decided: lambda s: escalating.decided(state, s),  # type: ignore[arg-type]
             DelayPassed: lambda s: escalating.delay_passed(state, s),  # type: ignore[arg-type]
             Suspended: self._suspended,  # type: ignore[dict-item]
@@ -239,10 +239,12 @@ class Machine:
             outputs(state, node.outs, node, call.item, values, carried)
             return
         outputs(state, node.ends, node, call.item, values, carried)
-        if call.buffers and carried:
+        if carried:
             # What it read after its last frame is behind what collects those frames too.
+            call.group.carried = carried
             for buffer in call.group.buffers:
-                buffer.carried = state.causes.union(buffer.carried, carried)
+                if buffer.plan.kind is EdgeKind.COLLECT:
+                    buffer.carried = state.causes.union(buffer.carried, carried)
         close_group(state, call.group, "cut" if call.group.cut else "closed")
 
     def _emitted(self, stimulus: Emitted) -> None:
@@ -287,6 +289,14 @@ class Machine:
             return
         reading.request(state, call, stimulus.slot)
 
+    def _failed(self, stimulus: Failed) -> None:
+        call = self._state.calls.get(stimulus.call)
+        if call is not None and call.halting and self._state.status is None:
+            # Whatever a call says when it is told to end, it has ended.
+            self._halted(Halted(stimulus.call))
+        else:
+            escalating.failed(self._state, stimulus)
+
     def _suspended(self, stimulus: Suspended) -> None:
         state = self._state
         call = state.calls.pop(stimulus.call, None)
@@ -294,6 +304,8 @@ class Machine:
             return
         call.node.suspended += 1
         self._gone(call)
+        if call.escalation:
+            state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
         stop(state, Status.SUSPENDED, stimulus.reason)
 
     def _halted(self, stimulus: Halted) -> None:

@@ -30,8 +30,8 @@ Firing = tuple[tuple[object, ...], CauseSet]
 
 def match(node: NodePlan, values: Sequence[object], causes: CauseTable) -> Firing | Absent:
     """The inputs to run `node` with, or the Absent its outputs take. `values` follow its ports."""
-    absents = [v for v in values if type(v) is Absent]
-    if any(a.kind is Kind.FAILED for a in absents):
+    absents = _absent_inputs(node, values)
+    if any(type(v) is Absent and v.kind is Kind.FAILED for v in values):
         return _union(absents, causes)
     inputs = _any_inputs(node, values) if node.join_any else _all_inputs(node, values)
     if inputs is None:
@@ -52,6 +52,19 @@ def _union(absents: Sequence[Absent], causes: CauseTable) -> Absent:
     for absent in absents:
         together = causes.union(together, absent.causes)
     return Absent(max(a.kind for a in absents), together)
+
+
+def _absent_inputs(node: NodePlan, values: Sequence[object]) -> list[Absent]:
+    found: list[Absent] = []
+    for slot in node.slots:
+        mine = [values[p] for p in slot.ports]
+        absents = [v for v in mine if type(v) is Absent]
+        worst = max((a.kind for a in absents), default=Kind.NOT_TAKEN)
+        several = slot.kind is SlotKind.MANY or node.join_any
+        bearable = Kind.LOST if (node.join_any or slot.accepts_absent) else Kind.NOT_TAKEN
+        if not several or len(absents) == len(mine) or worst > bearable:
+            found.extend(absents)
+    return found
 
 
 def _any_inputs(node: NodePlan, values: Sequence[object]) -> list[object] | None:

@@ -82,12 +82,12 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
     """Something failed reaches the slot: a running reader is cancelled, a waiting one pruned."""
     buffer.failed = merge(state, buffer.failed, absent)
     if not buffer.opened:
-        buffer.opened = True
-        assert group.parent is not None
-        node = state.nodes[buffer.plan.target]
-        state.work.append(Arrive(node, buffer.plan.port, group.parent, absent))
-        release(state, group, buffer, absent)
-    elif buffer.reader is not None and not buffer.reader.halting:
+        _open(state, group, buffer)
+    elif (
+        buffer.reader is not None
+        and not buffer.reader.halting
+        and (buffer.reader.number in state.calls or buffer.reader.node.engine)
+    ):
         halt(state, buffer.reader, gently=False)
 
 
@@ -108,7 +108,7 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
     """Hand over the next item, or the end, if it is there."""
     edges = buffer.plan.edges
     call = buffer.reader
-    if call is None:
+    if call is None or call.halting:
         return
     while True:
         position = _next(buffer)
@@ -131,6 +131,7 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
         take(state, item, exit_, settlement)
         return
     if group.closed and buffer.settled == group.emitted * edges and not buffer.ahead:
+        buffer.carried = state.causes.union(buffer.carried, group.carried)
         if group.cause is not None:
             # A reader that left before the end has not met what ended the stream.
             cause = state.causes.interventions(group.cause.causes)

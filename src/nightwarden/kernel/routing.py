@@ -143,10 +143,9 @@ def _decide(state: State, node: Node, item: Item, values: list[object]) -> None:
     found = match(node.plan, values, state.causes)
     if node.plan.type.reads:
         absents = [v.failed for v in values if type(v) is Buffer and v.failed is not None]
-        if absents and type(found) is Absent:
-            absents.append(found)
-        for absent in absents:
-            found = merge(state, found if type(found) is Absent else None, absent)
+        if type(found) is not Absent:
+            for absent in absents:
+                found = merge(state, found if type(found) is Absent else None, absent)
     if type(found) is Absent:
         prune(state, node, item, found, values)
     else:

@@ -133,6 +133,7 @@ class Group(msgspec.Struct, eq=False):
     closed: bool = False
     mark: str = ""
     cause: Absent | None = None
+    carried: CauseSet = frozenset()
     buffers: list[Buffer] = []
     delivered: list[int] = []
     others: dict[tuple[int, str], int] = {}

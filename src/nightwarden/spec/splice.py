@@ -4,9 +4,9 @@ What is wired to an input is wired to every slot the input leads to; a default b
 those slots fall back on. A value that is given becomes a property there, or, where that says
 too little, a node of its own:
 
-    one slot among others' defaults, of a merge, of a loop    a value counts there only if it comes
-    a list over several edges                                 it has its place among the others
-    a slot that takes anything                                its type would be forgotten
+    beside a slot with a default, in a merge    a value counts there only if it comes
+    a list over several edges                   it has its place among the others
+    a slot that takes anything                  its type would be forgotten
 
 Read next: `ties.py`.
 """
@@ -194,9 +194,7 @@ class Splice:
 
     def _stands_alone(self, edge: EdgeSpec, slot: InputSlot, value: object) -> bool:
         """Whether a value can be a property of the slot an edge leads to."""
-        node_type = self._inner.types[edge.target]
-        counts = node_type.role is Role.LOOP or node_type.join == "any"
-        if counts or not self._is_single(edge, slot):
+        if self._inner.types[edge.target].join == "any" or not self._is_single(edge, slot):
             return False
         if isinstance(value, SecretRef):
             return True
