@@ -6,6 +6,7 @@ Read next: `machine.py`.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 
 from nightwarden.kernel.causes import CauseTable
@@ -69,6 +70,7 @@ def assemble(plan: Plan, settings: Settings, limits: Callable[[NodePlan], int]) 
         node.ends = tuple(_out(out, nodes) for out in node.plan.ends)
         if len(node.outs) == 1 and not node.special:
             node.only = node.outs[0].edges
+            node.next = _next(node.only)
     control_edges = {
         root.index: _edge(root.control, nodes) for root in plan.roots if root.control is not None
     }
@@ -90,6 +92,7 @@ def _nodes(
 ) -> tuple[Node, ...]:
     nodes = []
     first_key = 0
+    feedback = Counter(e.target for e in plan.workflow.edges if is_feedback(e, plan.workflow))
     for node in plan.nodes:
         depths = enumerate(node.port_depths)
         nodes.append(
@@ -105,7 +108,7 @@ def _nodes(
                 depth=node.depth,
                 engine=node.type.role is not Role.NONE,
                 control=bool(node.controls) or node.control_root >= 0,
-                feedback=_feedback(plan, node),
+                feedback=feedback[node.id],
                 own_root=roots[node.own_root] if node.own_root >= 0 else None,
             )
         )
@@ -113,9 +116,12 @@ def _nodes(
     return tuple(nodes)
 
 
-def _feedback(plan: Plan, node: NodePlan) -> int:
-    """How many edges lead back into a loop."""
-    return sum(is_feedback(e, plan.workflow) for e in plan.workflow.edges_into(node.id))
+def _next(edges: tuple[Edge, ...]) -> Node | None:
+    """The plain node that is all a value goes to, and that needs nothing else."""
+    if len(edges) != 1 or edges[0].role != SINGLE:
+        return None
+    target = edges[0].target
+    return target if target.simple and not target.special else None
 
 
 def _limit(node: NodePlan, limits: Callable[[NodePlan], int]) -> int:

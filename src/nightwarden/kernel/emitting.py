@@ -20,6 +20,12 @@ def emit(state: State, call: Call, frame: tuple[object, ...]) -> None:
     item = new_item(call.group, call.item, frame[0])
     node = call.node
     carried = carried_by(state, call) if call.buffers else call.carried
+    if len(frame) == 1 and not carried and frame[0] is not NOT_TAKEN:
+        out = node.outs[0]
+        settle(state, out.edges, item, frame[0])
+        if out.plan.exit >= 0:
+            take(state, item, out.plan.exit, True)
+        return
     outputs(state, node.outs, node, item, frame, carried)
     for out, value in zip(node.outs, frame, strict=True):
         if out.plan.exit >= 0:

@@ -175,6 +175,7 @@ def _loop(state: State, call: Call) -> None:
         first = call.inputs[0] if call.inputs else given["initial"]
         _iterate(state, call, _carrying(first, call.carried))
         return
+    assert call.feedback is not None
     absents = [s for s in call.feedback.values() if type(s) is Absent]
     following = call.feedback["next"]
     given = call.node.plan.spec.properties

@@ -215,7 +215,14 @@ class Machine:
                 Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
             )
         values = stimulus.outputs
-        if node.special:
+        if (
+            node.next is not None
+            and not call.carried
+            and state.trace is None
+            and (values[0] is not NOT_TAKEN)
+        ):
+            ready(state, node.next, item, values, NO_CAUSES)
+        elif node.special:
             self._end_special(call, values)
         elif node.only is not None and not call.carried and values[0] is not NOT_TAKEN:
             settle(state, node.only, item, values[0])
@@ -258,7 +265,8 @@ class Machine:
             halt(state, call, gently=True)
             return
         # Who puts out what it has while it waits for more, waits no longer.
-        reading.unpark(state, call)
+        if call.parked:
+            reading.unpark(state, call)
         if call.escalation:
             # A retried fan-out that yields has got over what it failed at.
             state.out.append(

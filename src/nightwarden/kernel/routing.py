@@ -320,6 +320,8 @@ def _feed_back(state: State, edge: Edge, item: Item, settlement: object) -> None
     """What a loop's body hands to the next iteration."""
     call = item.group.call
     assert call is not None
+    if call.feedback is None:
+        call.feedback = {}
     call.feedback[edge.plan.target_slot] = settlement
     if len(call.feedback) == edge.target.feedback:
         state.work.append(Advance(call))

@@ -186,6 +186,7 @@ class Node(msgspec.Struct, eq=False):
     control: bool = False
     feedback: int = 0
     only: tuple[Edge, ...] | None = None
+    next: Node | None = None
     own_root: Root | None = None
     running: int = 0
     queue: deque[Call | tuple[Item, tuple[object, ...], CauseSet]] = msgspec.field(
@@ -250,7 +251,7 @@ class Call(msgspec.Struct, eq=False):
     escalation: int = 0
     retried: int = 0
     awaiting: int = 0
-    feedback: dict[str, object] = {}
+    feedback: dict[str, object] | None = None
 
 
 class Capture(msgspec.Struct, eq=False):

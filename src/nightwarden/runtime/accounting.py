@@ -26,7 +26,7 @@ class Account(msgspec.Struct):
 
     cost_micro_usd: int = 0
     cost_known: bool = True
-    assets: list[Mapping[str, object]] = []
+    assets: tuple[Mapping[str, object], ...] = ()
 
     def spend(self, usd: float) -> None:
         """Book money in dollars. Raises `NodeError` for what is no amount: the cost is unknown."""
@@ -40,7 +40,7 @@ class Account(msgspec.Struct):
     def made(self, asset: Mapping[str, object]) -> None:
         """Count an asset."""
         with _LOCK:
-            self.assets.append(asset)
+            self.assets = (*self.assets, asset)
 
 
 _LOCK = threading.Lock()

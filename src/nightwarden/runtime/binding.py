@@ -18,7 +18,7 @@ from nightwarden.kernel.causes import NOT_TAKEN, Absent
 from nightwarden.kernel.effects import USE_DEFAULT
 from nightwarden.kernel.plan import CONTROL, NodePlan, OutPlan, Plan, SlotPlan
 from nightwarden.kernel.state import Gathered
-from nightwarden.nodes.define import NodeDef
+from nightwarden.nodes.define import Mode, NodeDef
 from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
 from nightwarden.runtime.copying import SHARED, NotCopiable, private
 from nightwarden.runtime.executors import PROCESS
@@ -54,8 +54,8 @@ class Binding:
         self._explain = explain
         wired = {slot.name for slot in node.slots}
         given = {k: v for k, v in node.spec.properties.items() if k not in wired}
-        self._fixed = {k: v for k, v in given.items() if not _mentions_secret(v)}
-        self._own = {k: v for k, v in self._fixed.items() if _changeable(node, v)}
+        self.fixed = {k: v for k, v in given.items() if not _mentions_secret(v)}
+        self._own = {k: v for k, v in self.fixed.items() if _changeable(node, v)}
         self._secret = {k: v for k, v in given.items() if _mentions_secret(v)}
         self._fallbacks = {k: v for k, v in node.spec.properties.items() if k in wired}
         # What does not depend on the run is worked out once a plan, for all its runs.
@@ -65,10 +65,10 @@ class Binding:
         assert isinstance(known, _Analysed)
         self._slots = known.slots
         self._names = tuple(slot.name for slot in node.slots)
-        self._direct = not self._secret and not self._own and all(s.direct for s in self._slots)
-        self.single = (
-            len(self._names) == 1 and self._direct and not self._fixed and self._names[0]
-        ) or ""
+        as_they_are = not self._secret and not self._own and all(s.as_it_is for s in self._slots)
+        self._direct = as_they_are and not any(s.copy for s in self._slots)
+        self.positional = as_they_are and _by_position(definition, node, self._names)
+        self.bare = self.positional and self._direct
         self.fans_list_out = node.type.name == "flow.ForEach" and len(node.outs) == 1
         self._outs = node.ends if node.type.fans_out else node.outs
         self._checks = known.checks
@@ -81,15 +81,20 @@ class Binding:
             else None
         )
 
+        self._frame = (
+            self._checks["output"].exact
+            if list(node.type.outputs) == ["output"] and [o.name for o in node.outs] == ["output"]
+            else frozenset()
+        )
+        self.as_is = self._whole.exact if self._whole is not None else frozenset()
+
     # -- inputs --
 
     def arguments(self, inputs: Sequence[object], secret: Callable[[str], str]) -> Arguments:
         """The keyword arguments of a call. Raises `BadInput` for a value that does not fit."""
-        if self.single:
-            return Arguments({self.single: inputs[0]})
         if self._direct:
-            return Arguments({**self._fixed, **dict(zip(self._names, inputs, strict=True))})
-        found = Arguments(dict(self._fixed))
+            return Arguments({**self.fixed, **dict(zip(self._names, inputs, strict=True))})
+        found = Arguments(dict(self.fixed))
         for name, value in self._own.items():
             found.values[name] = _copy(value, found)
         for name, value in self._secret.items():
@@ -162,7 +167,7 @@ class Binding:
 
     def shown(self, inputs: Sequence[object]) -> Arguments:
         """The arguments of a direct call, for the record of its failure."""
-        return Arguments(dict(zip(self._names, inputs, strict=True)))
+        return Arguments({**self.fixed, **dict(zip(self._names, inputs, strict=True))})
 
     # -- results --
 
@@ -182,6 +187,8 @@ class Binding:
 
     def frame(self, value: object) -> tuple[object, ...]:
         """What a fan-out yielded, in the order of `NodePlan.outs`."""
+        if type(value) in self._frame:
+            return (value,)
         return self._apart(value, self.node.outs)
 
     def once(self, value: object) -> dict[str, object]:
@@ -262,11 +269,11 @@ class _Slot:
     check: Checker | None
 
     @property
-    def direct(self) -> bool:
-        """Whether a value passes as it is."""
+    def as_it_is(self) -> bool:
+        """Whether a value passes as it is, or a copy of it."""
         plain = self.plan.kind is SlotKind.PLAIN and self.plan.name != CONTROL
         special = self.plan.has_default or self.plan.accepts_absent
-        return plain and not special and not self.copy and self.check is None
+        return plain and not special and self.check is None
 
 
 @dataclass(slots=True, frozen=True)
@@ -288,6 +295,21 @@ def _analysed(plan: Plan, node: NodePlan) -> _Analysed:
 def _changeable(node: NodePlan, value: object) -> bool:
     """Whether a step could change this property for its next item."""
     return not node.type.pure and type(value) not in SHARED
+
+
+def _by_position(definition: NodeDef, node: NodePlan, names: tuple[str, ...]) -> bool:
+    """Whether a call is a coroutine with the wired inputs in order, and nothing else to see to."""
+    timed = node.spec.run.timeout_s or node.type.timeout_s
+    if definition.mode is not Mode.COROUTINE or timed or definition.context_name is not None:
+        return False
+    if node.type.executor == PROCESS or node.control_root >= 0:
+        return False
+    run: Any = definition.target
+    code = getattr(run.run if definition.is_class else run, "__code__", None)
+    if code is None:
+        return False
+    parameters = code.co_varnames[definition.is_class : code.co_argcount]
+    return bool(parameters[: len(names)] == names)
 
 
 def _copied_slots(plan: Plan, node: NodePlan) -> Mapping[str, bool]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from nightwarden.errors import Suspended
 from nightwarden.kernel.causes import NO_CAUSES, CauseSet
@@ -29,11 +29,20 @@ from nightwarden.runtime.controlling import CallControls, Switchboard
 from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.feeding import InputFeed
+from nightwarden.runtime.pool import Pool
 from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.services import RunServices
 
 GRACE_S: Final = 2.0
 """How long a cancelled step may take to end before it is left behind."""
+
+
+class Tell(Protocol):
+    """How the kernel is told a fact. `own` is the pool whose worker tells it."""
+
+    def __call__(self, stimulus: Stimulus, own: Pool | None = None) -> None:
+        """Tell it, and perform what it orders."""
+        ...
 
 
 class Desk:
@@ -50,7 +59,7 @@ class Desk:
         executor: Executor,
         processes: Callable[[], StepExecutor],
         feeds: Mapping[int, InputFeed],
-        tell: Callable[[Stimulus], None],
+        tell: Tell,
     ) -> None:
         self.plan = plan
         self.machine = machine

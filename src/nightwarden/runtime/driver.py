@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from nightwarden.kernel.effects import (
@@ -51,6 +51,7 @@ from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor, proce
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.instances import Instances
 from nightwarden.runtime.plain import PlainCalls
+from nightwarden.runtime.pool import Pool
 from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.stream_calls import StreamCalls
@@ -199,30 +200,38 @@ class Driver:
         """Stop at once. Once is enough; more often changes nothing."""
         self.tell(RunCancelled(reason))
 
-    def tell(self, stimulus: Stimulus) -> None:
-        """Tell the kernel a fact, and perform what it orders and what follows from that."""
+    def tell(self, stimulus: Stimulus, own: Pool | None = None) -> None:
+        """Tell the kernel a fact, and perform what it orders and what follows from that.
+
+        `own` is the pool whose worker tells it, and sees by itself what is queued there.
+        """
         try:
             effects = self.machine.handle(stimulus)
             if self._performing:
                 self._effects.extend(effects)
                 return
-            self._performing = True
-            pools, orders = self._plain.pools, self._orders
-            for effect in effects:
-                if type(effect) is Invoke and pools[effect.node].started:
-                    pool = pools[effect.node]
+            pools, orders = self._plain.pools, iter(effects)
+            for effect in orders:
+                if type(effect) is Invoke and (pool := pools[effect.node]).started:
                     pool.queue.append(effect)
-                    if not pool.waking:
-                        pool.wake()
+                    if pool is not own and not pool.coming:
+                        pool.call()
                 else:
-                    orders[type(effect)](effect)
+                    self._perform((effect, *orders))
+        except BaseException as bug:
+            self._break(bug)
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        orders = self._orders
+        self._performing = True
+        try:
+            for effect in effects:
+                orders[type(effect)](effect)
             while self._effects:
                 effect = self._effects.popleft()
                 orders[type(effect)](effect)
+        finally:
             self._performing = False
-        except BaseException as bug:
-            self._performing = False
-            self._break(bug)
 
     def _break(self, bug: BaseException) -> None:
         """The engine itself failed: nothing can be relied on, end loudly."""
@@ -244,8 +253,8 @@ class Driver:
             return
         pool.started = True
         pool.queue.append(effect)
-        if not pool.waking:
-            pool.wake()
+        if not pool.coming:
+            pool.call()
 
     def _escalate(self, effect: Escalate) -> None:
         desk = self._desk

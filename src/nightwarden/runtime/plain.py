@@ -10,14 +10,15 @@ Read next: `pool.py`, `desk.py`.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from nightwarden.errors import NodeError
 from nightwarden.kernel.effects import Invoke
 from nightwarden.kernel.stimuli import Halted, Succeeded, Unbegun
 from nightwarden.nodes.define import Mode
 from nightwarden.runtime.accounting import Account, current
-from nightwarden.runtime.binding import Arguments, Binding
+from nightwarden.runtime.binding import Arguments
+from nightwarden.runtime.copying import SHARED
 from nightwarden.runtime.desk import GRACE_S, Desk, timeout_of, uncancel
 from nightwarden.runtime.executors import PROCESS
 from nightwarden.runtime.failing import StepTimeout
@@ -35,11 +36,10 @@ class PlainCalls:
         self._desk = desk
 
     def open(self) -> None:
-        """The nodes' code is ready: settle which calls need no care at all."""
+        """The nodes' code is ready."""
         for pool in self.pools:
             node = pool.binding.node
             pool.plain = not (node.type.fans_out or node.type.reads)
-            pool.direct = _direct(pool.binding, self._desk.codes[node.index])
 
     def halt(self, call: int) -> None:
         """Cancel a call, if it is one of these."""
@@ -66,9 +66,12 @@ class PlainCalls:
                     self.halt(worker.call)
 
     async def close(self) -> None:
-        """End the idle workers."""
-        for pool in self.pools:
-            await pool.close()
+        """End the idle workers; none is running any more but abandoned ones."""
+        tasks = [task for pool in self.pools for task in pool.tasks()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     # -- one call after the other --
 
@@ -76,13 +79,14 @@ class PlainCalls:
         """Run what is queued at a node, one after the other, for a fair while."""
         desk, queue, binding = self._desk, pool.queue, pool.binding
         recorder, bus, secret = desk.recorder, desk.services.bus, desk.services.secret
-        code, single = pool.direct
+        code, fixed, as_is = desk.codes[binding.node.index], binding.fixed, binding.as_is
+        positional, bare, tell = binding.positional, binding.bare, desk.tell
         for _ in range(FAIR_SHARE):
             if not queue:
                 return
             invoke = queue.popleft()
-            if queue and not pool.waking:
-                pool.wake()
+            if queue:
+                pool.left_over()
             account = Account()
             worker.call, worker.invoke, worker.account = invoke.call, invoke, account
             current.set(account)
@@ -91,12 +95,12 @@ class PlainCalls:
             outputs: tuple[object, ...] | None
             failure: BaseException
             try:
-                if single:
-                    value = await code(**{single: invoke.inputs[0]})
+                if bare or (positional and SHARED.issuperset(map(type, invoke.inputs))):
+                    value = await code(*invoke.inputs, **fixed)
                 else:
                     arguments = binding.arguments(invoke.inputs, secret)
                     value = await self._call(pool, worker, invoke, arguments)
-                outputs = binding.results(value)
+                outputs = (value,) if type(value) in as_is else binding.results(value)
             except BaseException as error:  # whatever a step raises is its failure
                 outputs = None
                 failure = error
@@ -111,7 +115,7 @@ class PlainCalls:
                 uncancel()
             if began is not None or account.cost_micro_usd:
                 recorder.succeeded(invoke, outputs, account, began)
-            desk.tell(Succeeded(invoke.call, outputs))
+            tell(Succeeded(invoke.call, outputs), pool)
 
     async def _call(
         self, pool: Pool, worker: Worker, invoke: Invoke, arguments: Arguments
@@ -191,12 +195,3 @@ class PlainCalls:
         if worker.call == call and worker.halting and worker in pool.workers:
             pool.abandon(worker)
             self._desk.tell(Halted(call))
-
-
-def _direct(binding: Binding, code: Any) -> tuple[Any, str]:
-    """The code of a coroutine with one input that needs no care, and that input's name."""
-    plain = binding.definition.mode is Mode.COROUTINE and timeout_of(binding.node) is None
-    here = binding.node.type.executor != PROCESS
-    if plain and here and binding.single and binding.definition.context_name is None:
-        return code, binding.single
-    return code, ""

@@ -1,8 +1,9 @@
 """The workers of one node: tasks that drain what the kernel has ordered for it.
 
-Never a task a step: a worker goes on as long as there is work, and the next one is woken only
-when work is left over while the first one is busy. How many may run at once is the kernel's
-business; it never orders more than that.
+Never a task a step: a worker goes on as long as there is work. Others are called only when work
+is left over once it has given way to the loop, and then all that are needed: steps that never
+wait are run by one worker, however many may run at once. How many may is the kernel's business;
+it never orders more than that.
 
 Read next: `driver.py`.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from nightwarden.kernel.effects import Invoke
 from nightwarden.runtime.accounting import Account
@@ -48,8 +48,8 @@ class Pool:
     """Runs the plain invocations of one node.
 
     `drain` takes invocations off the queue until it is empty, or some more have been done than
-    is fair to others; it never raises. `plain` says that the node does not stream; `direct` is
-    its code and the name of its only input, where nothing else is to be done.
+    is fair to others; it never raises. `plain` says that the node does not stream. `coming`
+    workers have been called, or have given way to others, and will look at the queue.
     """
 
     def __init__(self, binding: Binding, drain: Callable[[Pool, Worker], Awaitable[None]]) -> None:
@@ -58,8 +58,8 @@ class Pool:
         self.workers: list[Worker] = []
         self.started = False
         self.plain = False
-        self.direct: tuple[Any, str] = (None, "")
-        self.waking = False
+        self.coming = 0
+        self._looking = False
         self._drain = drain
         self._idle: deque[asyncio.Future[None]] = deque()
 
@@ -78,17 +78,13 @@ class Pool:
         worker.abandoned = True
         self.workers.remove(worker)
 
-    async def close(self) -> None:
-        """End the idle workers; none is running any more but abandoned ones."""
-        tasks = [w.task for w in self.workers if w.task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The tasks of all workers that were not left behind."""
+        return [w.task for w in self.workers if w.task is not None]
 
-    def wake(self) -> None:
-        """Get one more worker to look at the queue; not while one is on its way."""
-        self.waking = True
+    def call(self) -> None:
+        """Call one worker. Whoever queues something does, unless one is coming."""
+        self.coming += 1
         while self._idle:
             waiter = self._idle.popleft()
             if not waiter.done():
@@ -98,14 +94,30 @@ class Pool:
         self.workers.append(worker)
         worker.task = asyncio.get_running_loop().create_task(self._work(worker))
 
+    def left_over(self) -> None:
+        """A worker takes a call while others wait: see to them once it gives way to the loop."""
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        for _ in range(len(self.queue) - self.coming):
+            self.call()
+
     async def _work(self, worker: Worker) -> None:
-        self.waking = False
-        while not worker.abandoned:
+        loop = asyncio.get_running_loop()
+        self.coming -= 1
+        while True:
             if self.queue:
                 await self._drain(self, worker)
+                if worker.abandoned:
+                    return
+            if self.queue:
+                self.coming += 1
                 await asyncio.sleep(0)
             else:
-                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                waiter: asyncio.Future[None] = loop.create_future()
                 self._idle.append(waiter)
                 await waiter
-                self.waking = False
+            self.coming -= 1

@@ -85,13 +85,13 @@ class StepStream(Stream[object]):
 
     async def _next(self) -> object:
         if not self._box and not self._over:
-            self._waiter = self._loop.create_future()
             self._ask()
             if not self._box and not self._over:
+                self._waiter = self._loop.create_future()
                 self._parked()
                 try:
                     await self._waiter
                 finally:
                     self._unparked()
-            self._waiter = None
+                self._waiter = None
         return self._box.popleft() if self._box else _END
