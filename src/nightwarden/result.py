@@ -84,18 +84,16 @@ def shown_output(value: object) -> object:
 
 def fold_outputs(
     captures: Sequence[Capture],
-    names: Mapping[tuple[str, str], str],
+    names: Mapping[tuple[str, str], Sequence[str]],
     nodes: Sequence[str],
     explain: Callable[[Sequence[int]], Sequence[str]],
 ) -> dict[str, Any]:
     """The run's outputs by name. `names` maps (node, slot) to what the caller will look for."""
     found: dict[str, Any] = {}
     for capture in captures:
-        name = names[nodes[capture.plan.source], capture.plan.source_slot]
-        if capture.plan.depth == 0:
-            found[name] = _single(capture, explain)
-        else:
-            found[name] = _per_item(capture, explain)
+        fold = _single if capture.plan.depth == 0 else _per_item
+        for name in names[nodes[capture.plan.source], capture.plan.source_slot]:
+            found[name] = fold(capture, explain)
     return found
 
 

@@ -90,6 +90,12 @@ def open_elements(workflow: Workflow, names: Iterable[str]) -> dict[str, Checker
                 f"input {name} cannot stay open: {whole[0]} takes the whole list; "
                 f"only $inputs.{name}[*] can be fed while the run goes on"
             )
+        fanned = [e.target for e in workflow.edges if e.source == INPUTS and e.source_slot == name]
+        if len(fanned) > 1:
+            raise RunError(
+                f"input {name} cannot stay open: it is fanned out {len(fanned)} times "
+                f"({', '.join(fanned)}), and a pushed item goes to one of them only"
+            )
         checks[name] = Checker(get_args(types[name])[0])
     return checks
 

@@ -664,14 +664,16 @@ def _bounds_json(bounds: Bounds, settings: Settings) -> dict[str, object]:
     }
 
 
-def _output_names(plan: Plan) -> dict[tuple[str, str], str]:
-    """What each captured slot is called: as the author named it, else by node."""
-    chosen = {ref: name for name, ref in (plan.workflow.outputs or {}).items()}
+def _output_names(plan: Plan) -> dict[tuple[str, str], list[str]]:
+    """What each captured slot is called: as the author named it, perhaps twice, else by node."""
+    chosen: dict[str, list[str]] = {}
+    for name, ref in (plan.workflow.outputs or {}).items():
+        chosen.setdefault(ref, []).append(name)
     pairs = [(plan.nodes[e.source].id, e.source_slot) for e in plan.captures]
     ids = [node_id for node_id, _ in pairs]
     return {
         (node_id, slot): chosen.get(f"{node_id}.{slot}")
-        or (node_id if ids.count(node_id) == 1 else f"{node_id}.{slot}")
+        or [node_id if ids.count(node_id) == 1 else f"{node_id}.{slot}"]
         for node_id, slot in pairs
     }
 

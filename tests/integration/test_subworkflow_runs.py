@@ -22,16 +22,12 @@ from nightwarden import ABSENT, Absent, Collect, Context, Session
 from nightwarden.errors import RunError, SpecError
 from nightwarden.events import InvocationStarted
 from nightwarden.library import examine, load, recorded
-from nightwarden.runtime import binding, controlling
 from nightwarden.runtime.supervisors import Rule, ScriptedAnswer
 from nightwarden.spec.workflow import Workflow
 from nightwarden.testing import InlineExecutor, Played, play
 from nightwarden.verdict import EndStream, Retry, Skip, Verdict, action_of
 
 SEEDS = (None, 1, 2, 3)
-
-ties = pytest.mark.skipif(not hasattr(binding, "TIES"), reason="ties reach a step's code")
-own_names = pytest.mark.skipif(not hasattr(controlling, "WITHIN"), reason="needs names in control")
 
 
 def made(step: Callable[..., Any], **promises: Any) -> Callable[..., Any]:
@@ -282,7 +278,6 @@ def with_a_source(given: Callable[..., Any]) -> Workflow:
     return w.build()
 
 
-@ties
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_inside_runs_for_an_item_that_takes_another_branch(seed: int | None) -> None:
     async def even(value: int) -> int | Absent:
@@ -294,7 +289,6 @@ def test_nothing_inside_runs_for_an_item_that_takes_another_branch(seed: int | N
     assert played.result.headline.startswith("completed: 4/4 items, 2 filtered out")
 
 
-@ties
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_inside_runs_for_an_item_that_was_lost(seed: int | None) -> None:
     async def odd(value: int) -> int:
@@ -308,7 +302,6 @@ def test_nothing_inside_runs_for_an_item_that_was_lost(seed: int | None) -> None
     assert {m["node"] for m in missing} == {"given"}
 
 
-@ties
 def test_a_default_stands_in_for_an_input_that_was_not_taken() -> None:
     """kernel.md §1: where another input has come; each step inside that uses it sees it."""
 
@@ -338,7 +331,6 @@ def test_a_default_stands_in_for_an_input_that_was_not_taken() -> None:
     assert outputs["not.both"]["absent"] == outputs["not.alone"]["absent"] == "not_taken"
 
 
-@ties
 def test_a_loop_repeats_a_workflow_with_all_its_steps() -> None:
     async def step() -> int:
         return 3
@@ -376,7 +368,6 @@ def controlling_inner() -> Workflow:
     return inner.build()
 
 
-@own_names
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_step_inside_controls_another_by_the_name_in_its_own_file(seed: int | None) -> None:
     with nw.workflow("outer") as w:

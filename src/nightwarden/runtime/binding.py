@@ -23,7 +23,7 @@ from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
 from nightwarden.runtime.copying import SHARED, NotCopiable, private
 from nightwarden.runtime.executors import PROCESS
 from nightwarden.spec.assign import assignable
-from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.catalog import TIES, SlotKind
 from nightwarden.spec.checker import Checker
 from nightwarden.spec.generics import input_types, source_type
 from nightwarden.spec.workflow import SecretRef
@@ -118,6 +118,8 @@ class Binding:
         name = slot.plan.name
         if name == CONTROL:
             found.values.update(self._overrides(value))
+            return
+        if name in TIES:
             return
         if value is USE_DEFAULT:
             if name in self._fallbacks:

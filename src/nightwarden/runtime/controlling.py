@@ -14,6 +14,7 @@ from nightwarden.kernel.plan import NodePlan, Plan
 from nightwarden.kernel.stimuli import ControlEnded, ControlSent, Stimulus
 from nightwarden.nodes.io import ABSENT
 from nightwarden.spec.catalog import NodeType
+from nightwarden.spec.workflow import WITHIN
 
 
 class Switchboard:
@@ -63,8 +64,8 @@ class CallControls:
         self._node = node
 
     def targets(self) -> Mapping[str, NodeType]:
-        """The nodes it controls, by id."""
-        return {n.id: n.type for n in self._board.plan.nodes if self._may(n)}
+        """The nodes it controls, by id, as its own file calls them."""
+        return {self._short(n): n.type for n in self._board.plan.nodes if self._may(n)}
 
     def send(self, target: str, overrides: Mapping[str, object]) -> None:
         """Send an event."""
@@ -81,9 +82,13 @@ class CallControls:
     def _may(self, target: NodePlan) -> bool:
         return target.control_root >= 0 and target.control_root in self._node.controls
 
+    def _short(self, target: NodePlan) -> str:
+        """An id without the subworkflow both nodes lie in."""
+        return target.id.removeprefix(self._node.id.rpartition(WITHIN)[0] + WITHIN)
+
     def _find(self, target: str) -> NodePlan:
         for node in self._board.plan.nodes:
-            if node.id == target and self._may(node):
+            if target in (self._short(node), node.id) and self._may(node):
                 return node
         known = ", ".join(self.targets()) or "none"
         raise NodeError(
