@@ -290,8 +290,10 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    ours = connection.execute("PRAGMA application_id").fetchone()[0]
+    # In this order: whoever makes the database at this moment commits both at once, and a
+    # mark read before that would not belong to the tables seen after it.
     used = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    ours = connection.execute("PRAGMA application_id").fetchone()[0]
     if used and ours != APPLICATION_ID:
         raise StoreError(f"{path} is another program's database; name another place with --store")
 
