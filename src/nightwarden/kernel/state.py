@@ -247,7 +247,6 @@ class Call(msgspec.Struct, eq=False):
     asking: str = ""
     halting: bool = False
     gentle: bool = False
-    ending: tuple[object, ...] | None = None
     escalation: int = 0
     retried: int = 0
     awaiting: int = 0

@@ -29,7 +29,6 @@ from collections.abc import (
     Mapping,
 )
 from enum import StrEnum
-from pathlib import PurePath
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overload
 
 from nightwarden.nodes.context import Context
@@ -43,6 +42,7 @@ from nightwarden.spec.catalog import (
     Role,
     SlotKind,
 )
+from nightwarden.spec.records import record_fields
 
 S = TypeVar("S", bound=Callable[..., Any])
 
@@ -291,7 +291,7 @@ def _outputs(
 ) -> tuple[Mapping[str, OutputSlot], Mapping[str, Projection]]:
     if is_outputs(get_origin(hint) or hint):
         slots = {}
-        for name, field_hint in _field_hints(get_origin(hint) or hint).items():
+        for name, field_hint in record_fields(get_origin(hint) or hint).items():
             base, once = field_hint, False
             if get_origin(field_hint) is Annotated:
                 base = get_args(field_hint)[0]
@@ -308,26 +308,9 @@ def _outputs(
     slot = OutputSlot(name="output", type=base, stream=fans_out, may_be_absent=may_be_absent)
     projections = {
         name: Projection(name=name, slot="output", type=field_hint)
-        for name, field_hint in _field_hints(base).items()
+        for name, field_hint in record_fields(base).items()
     }
     return {"output": slot}, projections
-
-
-def _field_hints(cls: Any) -> dict[str, Any]:
-    """The public fields of a record type; empty for every other type."""
-    if not isinstance(cls, type) or issubclass(cls, PurePath):
-        return {}
-    is_record = (
-        dataclasses.is_dataclass(cls)
-        or hasattr(cls, "_fields")  # NamedTuple
-        or typing.is_typeddict(cls)
-        or hasattr(cls, "__pydantic_fields__")
-        or hasattr(cls, "__struct_fields__")
-    )
-    if not is_record:
-        return {}
-    hints = typing.get_type_hints(cls, include_extras=True)
-    return {n: h for n, h in hints.items() if not n.startswith("_") and n != "model_config"}
 
 
 def _without_absent(hint: Any) -> tuple[Any, bool]:
