@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from nightwarden.errors import Problem, RunError, SpecError
-from nightwarden.kernel.marks import contains_mark
+from nightwarden.masking.marks import contains_mark
 from nightwarden.nodes.registry import Registry
 from nightwarden.spec import build
 from nightwarden.spec.inputs import ReadText

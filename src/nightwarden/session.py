@@ -38,11 +38,10 @@ from nightwarden.events.seen import Seen
 from nightwarden.ids import RunId, new_run_id
 from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import Ended, Status
-from nightwarden.kernel.marks import contains_mark
 from nightwarden.kernel.plan import Plan
-from nightwarden.kernel.redaction import SecretRegistry
-from nightwarden.kernel.signature import Recogniser, with_plugins
 from nightwarden.kernel.state import Settings
+from nightwarden.masking.marks import contains_mark
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.registry import Registry
@@ -77,6 +76,7 @@ from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import check_repair
 from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.runtime.watching import Watch
+from nightwarden.signatures.signature import Recogniser, with_plugins
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 from nightwarden.store.jsonl import JsonLines, RunFolder

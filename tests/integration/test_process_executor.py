@@ -28,8 +28,7 @@ import pytest
 import nightwarden as nw
 from nightwarden import ABSENT, Collect, NodeError, RecoverableError, Registry, RunError, Suspended
 from nightwarden.events import Event, Log, NodeProgress, RecordRejected
-from nightwarden.kernel.redaction import SecretRegistry
-from nightwarden.kernel.signature import retry_after_s, signature_of
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.define import NodeDef, definition_of
 from nightwarden.nodes.io import Loss, absent_cause
 from nightwarden.runtime.accounting import Account
@@ -39,6 +38,7 @@ from nightwarden.runtime.executors.processes import ProcessExecutor
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.secrets import SecretResolver
+from nightwarden.signatures.signature import retry_after_s, signature_of
 from nightwarden.spec.catalog import NodeType
 
 Task = asyncio.Task[Any]

@@ -870,7 +870,7 @@ def test_a_bad_repair_is_refused_and_recorded_as_the_kernels(
 ) -> None:
     """row: S1-CREDIT-KERNEL"""
     if "kept ⟨" in str(outputs):
-        from nightwarden.kernel.marks import cut_of
+        from nightwarden.masking.marks import cut_of
 
         outputs = {"output": f"kept {cut_of(12, 'characters')}"}
     played = play_one(single(step), always(Substitute(outputs)))

@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwarden.errors import NodeError, RecoverableError
-from nightwarden.kernel.marks import CUT_PREFIX, FIELD, HIDDEN, MASK_PREFIX, contains_mark, mask_of
-from nightwarden.kernel.redaction import Limits, SecretRegistry
+from nightwarden.masking.marks import CUT_PREFIX, FIELD, HIDDEN, MASK_PREFIX, contains_mark, mask_of
+from nightwarden.masking.redaction import Limits, SecretRegistry
 from nightwarden.nodes.io import ABSENT, AssetRef, Collect
 from nightwarden.runtime.failing import StepTimeout
 

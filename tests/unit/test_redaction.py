@@ -1,4 +1,4 @@
-"""Secrets in text: supervision.md §4, first three points; kernel/secret_forms.py, scanner.py.
+"""Secrets in text: supervision.md §4, first three points; masking/secret_forms.py, scanner.py.
 
 row: S4-SECRETS, S4-DOCUMENTS
 """
@@ -26,8 +26,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwarden.errors import NodeError
-from nightwarden.kernel.marks import HIDDEN, MASK_PREFIX, mask_of
-from nightwarden.kernel.redaction import SecretRegistry
+from nightwarden.masking.marks import HIDDEN, MASK_PREFIX, mask_of
+from nightwarden.masking.redaction import SecretRegistry
 
 CASE = Path(__file__).parents[1] / "cases" / "H06_secret_everywhere"
 SECRETS: dict[str, str] = json.loads((CASE / "secrets.json").read_text("utf-8"))

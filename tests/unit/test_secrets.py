@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from nightwarden.errors import NodeError
-from nightwarden.kernel.marks import FIELD
-from nightwarden.kernel.redaction import SecretRegistry
+from nightwarden.masking.marks import FIELD
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.log_masking import MaskingLogFilter, masked_logging
 from nightwarden.runtime.secrets import SecretResolver
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from nightwarden.kernel.marks import FIELD
-from nightwarden.kernel.sensitive import hide_named, is_sensitive
+from nightwarden.masking.marks import FIELD
+from nightwarden.masking.sensitive import hide_named, is_sensitive
 
 
 @pytest.mark.parametrize(

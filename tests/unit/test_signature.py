@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwarden.errors import NodeError, RecoverableError, RunError, Suspended
-from nightwarden.kernel.signature import retry_after_s, signature_of, with_plugins
+from nightwarden.signatures.signature import retry_after_s, signature_of, with_plugins
 
 NOW = 1_800_000_000.0
 

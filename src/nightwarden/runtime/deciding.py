@@ -26,8 +26,8 @@ from nightwarden.events import (
 )
 from nightwarden.ids import EscalationId, RunId
 from nightwarden.kernel.effects import Apply, Conclude, Escalate
-from nightwarden.kernel.redaction import SecretRegistry
 from nightwarden.kernel.stimuli import Decided
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.bounded import Bounded
 from nightwarden.runtime.bus import Bus
 from nightwarden.runtime.failing import Failure

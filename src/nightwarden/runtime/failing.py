@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nightwarden.errors import RecoverableError
-from nightwarden.kernel.redaction import SecretRegistry
-from nightwarden.kernel.signature import Recogniser, retry_after_s, signature_of
 from nightwarden.kernel.stimuli import Failed
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import BadInput
+from nightwarden.signatures.signature import Recogniser, retry_after_s, signature_of
 
 
 class StepTimeout(TimeoutError):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from nightwarden.kernel.redaction import HIDDEN, SecretRegistry
+from nightwarden.masking.redaction import HIDDEN, SecretRegistry
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _FORMATTER: Final = logging.Formatter()

@@ -39,7 +39,6 @@ from nightwarden.kernel.effects import (
     Widen,
 )
 from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
-from nightwarden.kernel.signature import Recogniser
 from nightwarden.kernel.stimuli import Failed
 from nightwarden.lineage import Lineage, show
 from nightwarden.runtime.accounting import Account
@@ -55,6 +54,7 @@ from nightwarden.runtime.failing import (
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import can_be_repaired
 from nightwarden.runtime.watching import Watch
+from nightwarden.signatures.signature import Recogniser
 
 _PRUNED_AT_ONCE = 1000
 

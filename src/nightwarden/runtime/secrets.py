@@ -8,7 +8,7 @@
 The first source that has the name wins. No file is read: a secret in a file belongs to whoever
 starts the process (`set -a; . ./secrets.env`).
 
-Read next: `log_masking.py`, `kernel/redaction.py`.
+Read next: `log_masking.py`, `masking/redaction.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from nightwarden.errors import NodeError
-from nightwarden.kernel.redaction import SecretRegistry
+from nightwarden.masking.redaction import SecretRegistry
 
 PREFIX: Final = "NIGHTWARDEN_SECRET_"
 

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from nightwarden.events import Event
-from nightwarden.kernel.redaction import SecretRegistry
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.bus import Bus
 from nightwarden.runtime.secrets import SecretResolver
 

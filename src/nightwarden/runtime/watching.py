@@ -18,9 +18,9 @@ from nightwarden.events.seen import Moment, Seen
 from nightwarden.kernel.causes import NOT_TAKEN, Absent
 from nightwarden.kernel.effects import USE_DEFAULT, Invoke
 from nightwarden.kernel.plan import CONTROL, NodePlan, OutPlan, Plan
-from nightwarden.kernel.redaction import Limits
 from nightwarden.kernel.state import Gathered
 from nightwarden.lineage import Lineage
+from nightwarden.masking.redaction import Limits
 from nightwarden.runtime.services import RunServices
 from nightwarden.spec.catalog import TIES, SlotKind
 from nightwarden.spec.names import mark_of

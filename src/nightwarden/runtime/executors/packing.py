@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from nightwarden.errors import NodeError, RecoverableError
-from nightwarden.kernel.signature import retry_after_s, signature_of
 from nightwarden.runtime.executors.wire import PROTOCOL, unpicklable
+from nightwarden.signatures.signature import retry_after_s, signature_of
 
 _MOST_LINKS: Final = 8
 

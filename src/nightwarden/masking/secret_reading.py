@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from nightwarden.kernel.secret_forms import MAYBE_SPACE, Form
+from nightwarden.masking.secret_forms import MAYBE_SPACE, Form
 
 _BACKSLASH: Final = r"(?:\\|%(?:25)*5[Cc]|&(?:amp;)*#(?:92|[xX]5[cC]);|\\u005[cC])"
 _RUN: Final = _BACKSLASH + "{1,64}"

@@ -17,8 +17,8 @@ import re
 from functools import lru_cache
 from typing import Final, TypeGuard
 
-from nightwarden.kernel.anatomy import Pairs
-from nightwarden.kernel.marks import FIELD, MASK_PREFIX
+from nightwarden.masking.anatomy import Pairs
+from nightwarden.masking.marks import FIELD, MASK_PREFIX
 
 _WORDS: Final = frozenset((
     "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets",

@@ -20,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nightwarden.kernel import describing
-from nightwarden.kernel.anatomy import Atom, Items, Pairs, Text, anatomy_of, key_text
-from nightwarden.kernel.bounding import (
+from nightwarden.masking import describing
+from nightwarden.masking.anatomy import Atom, Items, Pairs, Text, anatomy_of, key_text
+from nightwarden.masking.bounding import (
     DEFAULT,
     Json,
     Limits,
     bounded,
 )
-from nightwarden.kernel.marks import (
+from nightwarden.masking.marks import (
     CUT_PREFIX,
     FIELD,
     HIDDEN,
@@ -36,9 +36,9 @@ from nightwarden.kernel.marks import (
     contains_mark,
     cut_of,
 )
-from nightwarden.kernel.scanner import Scanner
-from nightwarden.kernel.secret_forms import Secret, secret_of
-from nightwarden.kernel.sensitive import (
+from nightwarden.masking.scanner import Scanner
+from nightwarden.masking.secret_forms import Secret, secret_of
+from nightwarden.masking.sensitive import (
     hidden_pair,
     hide_named,
     holds_the_value,

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-from nightwarden.kernel.sensitive import is_sensitive
+from nightwarden.masking.sensitive import is_sensitive
 
 
 @dataclass(frozen=True, slots=True)

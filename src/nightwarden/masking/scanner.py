@@ -17,10 +17,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from nightwarden.kernel.marks import HIDDEN, MASK_PREFIX, mask_of
-from nightwarden.kernel.secret_forms import OPTIONAL_SPACE, SHORT, Form, Secret
-from nightwarden.kernel.secret_reading import occurrences
-from nightwarden.kernel.sieve import BROKEN_ESCAPE, FOLD, decodings, sieved
+from nightwarden.masking.marks import HIDDEN, MASK_PREFIX, mask_of
+from nightwarden.masking.secret_forms import OPTIONAL_SPACE, SHORT, Form, Secret
+from nightwarden.masking.secret_reading import occurrences
+from nightwarden.masking.sieve import BROKEN_ESCAPE, FOLD, decodings, sieved
 
 Span = tuple[int, int, str]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from nightwarden.kernel.recognisers import attribute
+from nightwarden.signatures.recognisers import attribute
 
 _MOST_LEVELS: Final = 8
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from nightwarden.kernel.anatomy import Items, Pairs, Text, anatomy_of
+from nightwarden.masking.anatomy import Items, Pairs, Text, anatomy_of
 
 MASK_PREFIX: Final = "••••("
 CUT_PREFIX: Final = "…(+"

@@ -28,9 +28,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from nightwarden.errors import NodeError
-from nightwarden.kernel import recognisers as known
-from nightwarden.kernel.recognisers import Recogniser, attribute
-from nightwarden.kernel.retry_hint import retry_after_s
+from nightwarden.signatures import recognisers as known
+from nightwarden.signatures.recognisers import Recogniser, attribute
+from nightwarden.signatures.retry_hint import retry_after_s
 
 __all__ = ["DEFAULT", "Recogniser", "retry_after_s", "signature_of", "with_plugins"]
 

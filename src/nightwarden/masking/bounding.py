@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from nightwarden.kernel.anatomy import Atom, AtomValue, Items, Pairs, Text, anatomy_of, key_text
-from nightwarden.kernel.marks import FIELD, cut_of
-from nightwarden.kernel.sensitive import (
+from nightwarden.masking.anatomy import Atom, AtomValue, Items, Pairs, Text, anatomy_of, key_text
+from nightwarden.masking.marks import FIELD, cut_of
+from nightwarden.masking.sensitive import (
     hidden_pair,
     hide_named,
     holds_the_value,

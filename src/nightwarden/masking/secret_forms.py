@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from nightwarden.kernel.secret_leaves import Leaf, leaves_of
+from nightwarden.masking.secret_leaves import Leaf, leaves_of
 
 SHORT: Final = 6
 """A secret shorter than this is masked only as a whole word."""

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from nightwarden.errors import NightwardenError
-from nightwarden.kernel.anatomy import message_of, type_name
-from nightwarden.kernel.marks import cut_of
+from nightwarden.masking.anatomy import message_of, type_name
+from nightwarden.masking.marks import cut_of
 
 MAX_CHARS: Final = 500
 _MOST_PARTS: Final = 12
