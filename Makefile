@@ -3,8 +3,9 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# A test that hangs is named, with the stack of every thread, and ends the run.
-PYTEST := $(BIN)/pytest -o faulthandler_exit_on_timeout=true --durations=5 --durations-min=2
+# A test that hangs is named, with the stack of every thread, and ends the run. Tracebacks are the
+# interpreter's own: pytest's parse the source, which CPython 3.11 cannot do in two threads at once.
+PYTEST := $(BIN)/pytest --tb=native -rf -o faulthandler_exit_on_timeout=true --durations=5 --durations-min=2
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help

@@ -170,9 +170,19 @@ def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
+ELSEWHERE: set[int] = set()
+"""Processes that were there before the test: a database server of other tests, say."""
+
+
+@pytest.fixture(autouse=True)
+def _only_this_tests_processes() -> None:
+    ELSEWHERE.clear()
+    ELSEWHERE.update(children())
+
+
 def children(parent: int | None = None) -> set[int]:
-    """The processes this one has started that are there, unburied ones included."""
-    found = set()
+    """The processes this one has started since the test began, unburied ones included."""
+    found: set[int] = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -181,7 +191,7 @@ def children(parent: int | None = None) -> set[int]:
                 continue
             if int(fields[1]) == (parent or os.getpid()):
                 found.add(int(folder.name))
-    return found
+    return found - ELSEWHERE
 
 
 def is_there(pid: int) -> bool:
