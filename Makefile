@@ -10,7 +10,7 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types law unit integration fresh bench soak drawn mutants lock format clean
+.PHONY: help setup demo test lint types law unit integration fresh bench soak drawn mutants pages lock format clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -58,6 +58,9 @@ drawn: setup  ## many more random examples of the unit tests; takes long
 
 mutants: setup  ## small wrongs in the kernel, to see which of them no test minds; ten minutes
 	$(BIN)/python tests/mutants/mutate.py --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
+
+pages: setup  ## the pages that are written from the code: docs/reference/events.md
+	$(BIN)/python tools/events_reference.py
 
 lock: setup  ## pin the newest versions of everything again
 	tools/lock.sh > requirements-dev.lock.new && mv requirements-dev.lock.new requirements-dev.lock

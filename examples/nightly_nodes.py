@@ -119,7 +119,8 @@ def chunk(
         yield Piece(name, position, part)
 
 
-@node(retry_safe=True, pure=True)
+# Pure computing: in a process of its own it takes no time from whatever else the run does.
+@node(retry_safe=True, pure=True, executor="process")
 def embed(piece: Piece) -> list[float]:
     """A vector of length 1 for a piece: equal words point the same way."""
     return vector_of(piece.text)

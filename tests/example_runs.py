@@ -79,7 +79,8 @@ class Desk:
 
     def asset(self, result: RunResult, name: str) -> bytes:
         """A file of a run."""
-        return (Path(result.record).parent / "assets" / name).read_bytes()
+        runs = Path(result.record).parent / "runs"
+        return (runs / result.run_id / "assets" / name).read_bytes()
 
     def stored(self, store: str = "nightly.db") -> list[tuple[str, int, str, bytes]]:
         """What `nightly` stored: document, position, text and vector of every piece, in order."""

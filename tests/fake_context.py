@@ -46,6 +46,7 @@ class FakeContext:
     log: FakeLog = field(default_factory=FakeLog)
     lineage: tuple[int, ...] = ()
     attempt: int = 1
+    suspended_state: object = None
     item: str = ""
     rejections: list[tuple[int, str, str]] = field(default_factory=list)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -100,6 +100,13 @@ def recorded(
         # It is no file, and has no lines anybody knows.
         raise SpecError([replace(p, file="", line=None) for p in error.problems]) from error
     return replace(loaded, catalog=known), dict(inputs)
+
+
+def asked_python(path: Path) -> list[Path]:
+    """The Python files that a workflow file, or one it uses, names itself."""
+    text = read_workflow(path)
+    names = dict.fromkeys(_python_files(Source(text, **_around(path)), "", set()))
+    return [path.parent / name for name in names]
 
 
 def _prepared(
@@ -195,12 +202,22 @@ def _real(path: Path) -> Path:
 
 
 def workflow(
-    name: str, *, registry: Registry | None = None, description: str = ""
+    name: str,
+    *,
+    registry: Registry | None = None,
+    description: str = "",
+    python: Sequence[str] = (),
 ) -> build.Builder:
-    """Begin a workflow in Python; see `nightwarden.spec.build`."""
+    """Begin a workflow in Python; see `nightwarden.spec.build`.
+
+    `python` are files with node types, beside the caller's own; they are loaded, and a file
+    written from the workflow asks for them. Raises `SpecError` for one that cannot be loaded.
+    """
     known = registry if registry is not None else Registry()
     caller = sys._getframe(1).f_code.co_filename
-    return build.workflow(name, catalog=known, description=description, file=caller)
+    for file in python:
+        known.load_file(Path(caller).parent / file)
+    return build.workflow(name, catalog=known, description=description, python=python, file=caller)
 
 
 def read_workflow(path: Path) -> str:

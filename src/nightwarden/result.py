@@ -146,6 +146,7 @@ def fold_ledger(
                 "kept": root.kept,
                 "filtered": root.filtered,
                 "missing": missing(root),
+                "unfinished": root.unfinished,
                 "exits": [msgspec.to_builtins(e) for e in root.exits],
                 "marks": dict(root.marks),
             }
@@ -267,16 +268,12 @@ def _outer_first(report: Report) -> list[RootAccount]:
 
 
 def _kept(root: RootAccount, name: str = "") -> str:
-    # In a run that stopped, what never got to an exit has not been kept either.
-    arrived = [e.delivered + e.not_taken + e.left for e in root.exits]
-    unit = f"{min([root.kept, *arrived])}/{root.items} items"
-    failed = max((e.failed for e in root.exits), default=0)
-    skipped = len(root.missing) - failed
-    parts = [unit + (f" of {name}" if name else "")]
-    if skipped > 0:
+    skipped = len(root.missing) - root.failed
+    parts = [f"{root.kept}/{root.items} items" + (f" of {name}" if name else "")]
+    if skipped:
         parts.append(f"{skipped} skipped")
-    if failed:
-        parts.append(f"{failed} failed")
+    if root.failed:
+        parts.append(f"{root.failed} failed")
     if root.filtered:
         parts.append(f"{root.filtered} filtered out")
     return ", ".join(parts)

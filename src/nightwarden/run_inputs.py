@@ -5,16 +5,21 @@ Read next: `session.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import get_args, get_origin
+
+import msgspec
 
 from nightwarden.errors import RunError
 from nightwarden.kernel.plan import Plan
+from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.feeding import InputFeed
+from nightwarden.runtime.past import Past
 from nightwarden.spec.catalog import MISSING
 from nightwarden.spec.checker import Checker, Misfit
 from nightwarden.spec.findings import nearest
 from nightwarden.spec.generics import input_types
+from nightwarden.spec.storing import original, plain_form
 from nightwarden.spec.workflow import INPUTS, SecretRef, Workflow
 
 
@@ -48,6 +53,36 @@ def resolve_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str,
     if problems:
         raise RunError("\n".join(problems))
     return values
+
+
+def kept_inputs(
+    workflow: Workflow, inputs: Mapping[str, object], registry: SecretRegistry
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The inputs as a record has them, and which of them are not what they are there."""
+    types = input_types(workflow)
+    kept: dict[str, object] = {}
+    sealed = []
+    for name, value in inputs.items():
+        masked, changed = registry.mask_value(value)
+        kept[name], whole = plain_form(Checker(types[name]), masked)
+        if changed or not whole:
+            sealed.append(name)
+    return kept, tuple(sealed)
+
+
+def values_pushed(
+    past: Past, name: str, blob: Callable[[str], bytes], checker: Checker
+) -> Iterator[object]:
+    """What was pushed to an open input before, in order. Raises `RunError` if it is not there."""
+    for event in past.pushed.get(name, ()):
+        if event.get("sealed"):
+            raise RunError(
+                f"input {name}: an item that was pushed held a secret and is not on record; "
+                "this run cannot be resumed"
+            )
+        digest = event.get("blobs", {}).get(name)
+        plain = msgspec.json.decode(blob(digest)) if digest else event["inputs"][name]
+        yield original(checker, plain)
 
 
 def secret_names(workflow: Workflow) -> list[str]:

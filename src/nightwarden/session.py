@@ -11,90 +11,74 @@ The main path is three files: a run is opened here, driven in `runtime/driver.py
 from __future__ import annotations
 
 import asyncio
-import os
+import contextlib
 import platform
 import random
-import re
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nightwarden.errors import NodeError, Problem, RunError, SpecError
-from nightwarden.events import (
-    Event,
-    RunCancelled,
-    RunCompleted,
-    RunEnded,
-    RunFailed,
-    RunStarted,
-    RunSuspended,
-)
+from nightwarden.ending import Finished, result_of, terminal_event
+from nightwarden.errors import NodeError, RunError, StoreError
+from nightwarden.events import Event, InputClosed, InputPushed, RunResumed, RunStarted
 from nightwarden.events.seen import Seen
-from nightwarden.ids import RunId, new_run_id
-from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import Ended, Status
-from nightwarden.kernel.plan import Plan
 from nightwarden.kernel.state import Settings
 from nightwarden.masking.marks import contains_mark
 from nightwarden.masking.redaction import SecretRegistry
-from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.registry import Registry
-from nightwarden.result import (
-    RunResult,
-    fold_ledger,
-    fold_outputs,
-    headline,
-    missing_outputs,
-    other_roots,
-    shown_output,
+from nightwarden.opening import (
+    bounds_json,
+    checked_id,
+    definitions_of,
+    fresh_id,
+    plan_of,
+    registry_of,
 )
+from nightwarden.own_loop import run_on_own_loop
+from nightwarden.result import RunResult, shown_output
 from nightwarden.run_inputs import (
     fed_nodes,
+    kept_inputs,
     open_elements,
     resolve_inputs,
     secret_names,
+    values_pushed,
 )
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
 from nightwarden.runtime.context import asset_bytes
-from nightwarden.runtime.deciding import Deciding, summary
+from nightwarden.runtime.deciding import Deciding
 from nightwarden.runtime.driver import Driver
-from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor, ThreadExecutor
-from nightwarden.runtime.executors.references import refusal, refuse_while_loading
-from nightwarden.runtime.failing import Failure
+from nightwarden.runtime.executors import Executor, StepExecutor, ThreadExecutor
+from nightwarden.runtime.executors.references import refuse_while_loading
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.log_masking import masked_logging
-from nightwarden.runtime.recording import Recorder, cause_text
+from nightwarden.runtime.past import Past
+from nightwarden.runtime.recording import Recorder
+from nightwarden.runtime.replaying import Replaying
+from nightwarden.runtime.risks import Risk, risks
 from nightwarden.runtime.secrets import SecretResolver
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import check_repair
 from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser, with_plugins
-from nightwarden.spec.scopes import analyse
+from nightwarden.spec.storing import plain_form
 from nightwarden.spec.workflow import Workflow
-from nightwarden.store.jsonl import JsonLines, RunFolder
-from nightwarden.verdict import DecidedBy, Fail, Item
 from nightwarden.version import __version__
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from nightwarden.store.contract import Command, OpenRun, Store
 
 Aside = Callable[[], AbstractContextManager[object]]
 """Entered while a person is asked: what else draws on the terminal steps back."""
-
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_TERMINAL: Mapping[Status, type[RunEnded]] = {
-    Status.COMPLETED: RunCompleted,
-    Status.FAILED: RunFailed,
-    Status.CANCELLED: RunCancelled,
-    Status.SUSPENDED: RunSuspended,
-}
 
 
 class Session:
@@ -102,10 +86,11 @@ class Session:
 
     `open_inputs` are list inputs whose items may be pushed while the run goes on.
 
-    `store` is the folder runs are recorded under (`.nightwarden`), None for no record. Relative
-    paths are meant from `workdir`. `secrets` are values `$secrets.NAME` and `ctx.secret` find
-    before the environment. `supervise` is a supervisor or a mode (`"scripted:FILE"`, `"operator"`,
-    `"replay:RUN"`). `aside` is entered while a person is asked. `watch` is called on the run's
+    `store` is where runs are recorded: a folder (`.nightwarden`), a URL, or an open store; None
+    for no record. `past` is what the record says of a run that is to go on, and `resumed` the
+    event that says so: see `resuming.py`. Relative paths are meant from `workdir`. `secrets` are
+    values `$secrets.NAME` and `ctx.secret` find before the environment. `supervise` is a
+    supervisor or a mode (`"scripted:FILE"`, `"operator"`, `"replay:RUN"`). `aside` is entered while a person is asked. `watch` is called on the run's
     loop with every invocation's inputs and outputs, masked and cut. Raises `RunError` for inputs
     that do not fit or a mode that cannot be had, `SpecError` for a workflow whose node types are
     not known here.
@@ -119,7 +104,7 @@ class Session:
         registry: Registry | None = None,
         supervise: Supervisor | str | None = None,
         bounds: Bounds | None = None,
-        store: Path | None = None,
+        store: Store | Path | str | None = None,
         run_id: str | None = None,
         workdir: Path | None = None,
         secrets: Mapping[str, str] | None = None,
@@ -132,20 +117,24 @@ class Session:
         aside: Aside = nullcontext,
         open_inputs: Iterable[str] = (),
         watch: Callable[[Seen], None] | None = None,
+        past: Past | None = None,
+        resumed: RunResumed | None = None,
     ) -> None:
         self.workflow = workflow
         self.bounds = bounds or Bounds()
         self.inputs = resolve_inputs(workflow, inputs or {})
-        known = registry or _registry_of(workflow)
-        self._definitions = _definitions(workflow, known)
+        known = registry or registry_of(workflow)
+        self._definitions = definitions_of(workflow, known)
         self._node_files = known.files
-        self._plan = _plan(workflow)
+        self._plan = plan_of(workflow)
         self._feeds = {name: InputFeed(name) for name in open_inputs}
         self._elements = open_elements(workflow, self._feeds)
         self._rng = random.Random(seed)
-        self.run_id = _checked_id(run_id) if run_id else _fresh_id(self._rng)
-        self._store = store
-        self._supervisor, self._supervisor_name = _supervisor(supervise, store, aside)
+        self.run_id = checked_id(run_id) if run_id else fresh_id(self._rng)
+        self._past, self._resumed = past, resumed
+        self._place = store
+        self._store: Store | None = None
+        self._supervisor, self._supervisor_name = _supervisor(supervise, store, aside, self.bounds)
         self._workdir = (workdir or Path.cwd()).resolve()
         self._secrets = dict(secrets or {})
         self._settings = Settings(
@@ -163,6 +152,7 @@ class Session:
         self._bounded: Bounded | None = None
         self._registry = SecretRegistry()
         self._cancel_reason: str | None = None
+        self._bus: Bus | None = None
         self._opened = False
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> None:
@@ -179,13 +169,24 @@ class Session:
         problems = self._elements[name].problems(value)
         if problems:
             raise RunError(f"input {name}: {problems[0]}")
-        if self._driver is None:
+        if self._driver is None or self._bus is None:
             raise RunError(f"input {name}: the run has not started; give the items as its inputs")
         await feed.push(value)
+        if self._bus.records:
+            self._bus.publish(self._pushed(name, value))
+            await self._bus.durable()
 
     def close(self, name: str) -> None:
         """Say that an open input is complete. More than once changes nothing."""
-        self._feed(name).close()
+        feed = self._feed(name)
+        if self._bus is not None and not feed.closed:
+            self._bus.publish(InputClosed(name=name))
+        feed.close()
+
+    def _pushed(self, name: str, value: object) -> InputPushed:
+        masked, changed = self._registry.mask_value(value)
+        plain, whole = plain_form(self._elements[name], masked)
+        return InputPushed(inputs={name: plain}, sealed=changed or not whole)
 
     def _feed(self, name: str) -> InputFeed:
         feed = self._feeds.get(name)
@@ -201,9 +202,19 @@ class Session:
             self._driver.cancel(reason)
 
     @property
-    def record(self) -> Path | None:
-        """The file the run is recorded in."""
-        return RunFolder(self._store).events_path(self.run_id) if self._store else None
+    def record(self) -> str:
+        """Where the run is recorded, for people; empty if it is not."""
+        return self._store.place if self._store is not None else ""
+
+    @property
+    def supervisor(self) -> str:
+        """Who decides, as the record calls it; empty if nobody does."""
+        return self._supervisor_name
+
+    @property
+    def at_risk(self) -> Sequence[Risk]:
+        """What a resumed run may not simply run again; known before it starts."""
+        return () if self._past is None else risks(self._past, self.workflow.types)
 
     @property
     def abandoned(self) -> frozenset[asyncio.Task[object]]:
@@ -250,17 +261,53 @@ class Session:
             raise RunError(f"run {self.run_id} was opened before: a session runs once")
         refuse_while_loading()
         self._opened = True
-        log = JsonLines(self.record) if self.record is not None else None
-        bus = Bus(log)
-        try:
-            with masked_logging(self._registry):
-                result = await self._run(bus, self._registry)
-            if bus.lost is not None:
-                raise bus.lost
-            return result
-        finally:
-            if log is not None:
-                log.close()
+        with self._opened_store() as store:
+            self._store = store
+            log = await self._open_log(store) if store is not None else None
+            bus = self._bus = Bus(log)
+            try:
+                with masked_logging(self._registry):
+                    result = await self._run(bus, self._registry)
+                if bus.lost is not None:
+                    raise bus.lost
+                return result
+            finally:
+                if log is not None:
+                    log.close()
+
+    @contextlib.contextmanager
+    def _opened_store(self) -> Iterator[Store | None]:
+        """The store of this run; closed afterwards if it was opened here."""
+        if not isinstance(self._place, (str, Path)):
+            yield self._place
+            return
+        from nightwarden.store.opening import open_store
+
+        with open_store(self._place) as store:
+            yield store
+
+    async def _open_log(self, store: Store) -> OpenRun:
+        loop = asyncio.get_running_loop()
+
+        def heard(command: Command) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the run is over
+                loop.call_soon_threadsafe(self._obey, command)
+
+        past = self._past
+        if past is None:
+            return store.create(self.run_id, on_command=heard)
+        open_again = partial(store.reopen, self.run_id, on_command=heard)
+        waits = getattr(loop, "waits", True)
+        log = await asyncio.to_thread(open_again) if waits else open_again()
+        if log.last_seq != past.last_seq:
+            log.close()
+            raise StoreError(f"run {self.run_id} has gone on meanwhile; resume it once more")
+        return log
+
+    def _obey(self, command: Command) -> None:
+        """A word from another process."""
+        if command.kind == "cancel":
+            self.cancel(str(command.body.get("reason") or "cancelled from another process"))
 
     async def _run(self, bus: Bus, registry: SecretRegistry) -> RunResult:
         began = time.monotonic()
@@ -274,6 +321,10 @@ class Session:
             assets_dir=self._assets_dir(),
         )
         services.open()
+        past = self._past
+        if past is not None:
+            for (node_id, _, _), number in past.rejected.items():
+                services.rejects[node_id] += number
         for subscriber in self._subscribers:
             bus.subscribe(subscriber)
         watch = None if self._watch is None else Watch(self._plan, services, self._watch)
@@ -289,9 +340,12 @@ class Session:
             settings=self._settings,
             stop_grace_s=self._stop_grace_s,
             feeds=fed_nodes(self._plan, self._feeds),
+            past=past,
         )
         deciding = self._deciding(bus, driver, registry)
         driver.deciding = deciding
+        if past is not None:
+            self._remember(past, driver, deciding, recorder)
         self._driver = driver
         bus.on_lost = self._end_unrecorded
         self._announce(bus, registry)
@@ -305,8 +359,23 @@ class Session:
                 interrupted = error
                 ended = Ended(Status.CANCELLED, "cancelled")
         recorder.flush()
-        took_s = time.monotonic() - began
-        result = self._finish(ended, bus, services, recorder, deciding, took_s)
+        took_s = time.monotonic() - began + (past.duration_s if past is not None else 0.0)
+        result = result_of(
+            Finished(
+                run_id=self.run_id,
+                plan=self._plan,
+                ended=ended,
+                machine=driver.machine,
+                services=services,
+                recorder=recorder,
+                deciding=deciding,
+                supervisor_cost=self._bounded.spent_micro_usd if self._bounded is not None else 0,
+                duration_s=took_s,
+                record=self.record,
+            )
+        )
+        if bus.active:
+            bus.publish(terminal_event(ended.status, result, registry))
         if interrupted is not None:
             raise interrupted
         return result
@@ -317,25 +386,38 @@ class Session:
 
     # -- wiring --
 
+    def _remember(self, past: Past, driver: Driver, deciding: Deciding, recorder: Recorder) -> None:
+        """Hand the past to whoever carries it on."""
+        assert self._store is not None
+        recorder.costs.update(past.costs)
+        deciding.recall(past.interventions)
+        if self._bounded is not None:
+            self._bounded.restore(past.bounds_state)
+        driver.replay(
+            Replaying(
+                past,
+                driver.desk,
+                tell=driver.tell,
+                go_on=driver.go_on,
+                blob=self._store.blobs.get,
+                check=self._check,
+                supervised=deciding.supervised,
+                idle=lambda: driver.machine.idle,
+            )
+        )
+        for name, feed in self._feeds.items():
+            feed.restore(values_pushed(past, name, self._store.blobs.get, self._elements[name]))
+            if name in past.closed_inputs:
+                feed.close()
+
     def _processes(self) -> StepExecutor:
         from nightwarden.runtime.executors.processes import ProcessExecutor
 
         return ProcessExecutor(files=self._node_files)
 
     def _deciding(self, bus: Bus, driver: Driver, registry: SecretRegistry) -> Deciding:
-        bindings = {binding.node.id: binding for binding in driver.bindings()}
-
-        def check(
-            node_id: str, outputs: Mapping[str, object]
-        ) -> tuple[tuple[object, ...], Sequence[str]]:
-            values, problems = check_repair(
-                bindings[node_id],
-                outputs,
-                is_marked=contains_mark,
-                resolves=self._resolves,
-            )
-            return (() if problems else bindings[node_id].repaired(values)), problems
-
+        self._bindings = {binding.node.id: binding for binding in driver.bindings()}
+        check = self._check
         if self._supervisor is not None:
             self._bounded = bounded(self._supervisor, self.bounds, stamp=utc_now)
         deciding = Deciding(
@@ -352,27 +434,55 @@ class Session:
             self._bounded.attach(_Reader(self.run_id, driver, deciding, check))
         return deciding
 
+    def _check(
+        self, node_id: str, outputs: Mapping[str, object]
+    ) -> tuple[tuple[object, ...], Sequence[str]]:
+        """The values of a repair, and what is wrong with it."""
+        binding = self._bindings[node_id]
+        values, problems = check_repair(
+            binding, outputs, is_marked=contains_mark, resolves=self._resolves
+        )
+        return (() if problems else binding.repaired(values)), problems
+
     def _announce(self, bus: Bus, registry: SecretRegistry) -> None:
         if not bus.active:
             return
+        versions = {"nightwarden": __version__, "python": platform.python_version()}
+        bounds = bounds_json(self.bounds, self._settings)
+        if self._resumed is not None:
+            bus.publish(
+                msgspec.structs.replace(
+                    self._resumed,
+                    versions=versions,
+                    bounds=bounds,
+                    supervisor=self._supervisor_name,
+                )
+            )
+            return
         definition, _ = registry.mask_value(self.workflow.canonical())
-        inputs, _ = registry.mask_value(dict(self.inputs))
+        inputs, sealed = kept_inputs(self.workflow, self.inputs, registry)
         bus.publish(
             RunStarted(
                 run_id=self.run_id,
                 workflow=self.workflow.name,
                 definition=definition,  # type: ignore[arg-type]
                 definition_hash=self.workflow.digest(),
-                inputs=inputs,  # type: ignore[arg-type]
-                versions={"nightwarden": __version__, "python": platform.python_version()},
-                bounds=_bounds_json(self.bounds, self._settings),
+                inputs=inputs,
+                sealed=sealed,
+                open_inputs=tuple(self._feeds),
+                versions=versions,
+                bounds=bounds,
                 supervisor=self._supervisor_name,
+                file=registry.mask_text(str(self.workflow.file or "")),
+                folder=registry.mask_text(str(self._workdir)),
+                python=tuple(str(path) for path in self._node_files),
             )
         )
 
     def _assets_dir(self) -> Path:
-        root = self._store or self._workdir / ".nightwarden"
-        return root / "runs" / self.run_id / "assets"
+        if self._store is not None:
+            return self._store.files(self.run_id).resolve() / "assets"
+        return self._workdir / ".nightwarden" / "runs" / self.run_id / "assets"
 
     def _resolves(self, reference: object) -> bool:
         """Whether a file that a repair names is there, inside the run's own places."""
@@ -380,87 +490,6 @@ class Session:
             return asset_bytes(self._assets_dir(), reference) is not None
         path = self._workdir / str(reference)
         return _inside(path, self._workdir) and path.exists()
-
-    # -- the end --
-
-    def _finish(
-        self,
-        ended: Ended,
-        bus: Bus,
-        services: RunServices,
-        recorder: Recorder,
-        deciding: Deciding,
-        duration_s: float,
-    ) -> RunResult:
-        driver, registry = self._driver, services.registry
-        assert driver is not None
-        machine = driver.machine
-        report = machine.report()
-        interventions = tuple(deciding.interventions[n] for n in sorted(deciding.interventions))
-        gaps = missing_outputs(machine.captures(), self._plan, machine.explain, interventions)
-        reason = _reason(ended, recorder, deciding) or "; ".join(gap.sentence for gap in gaps)
-        supervisor_cost = self._bounded.spent_micro_usd if self._bounded is not None else 0
-        costs = {
-            "nodes_micro_usd": dict(recorder.costs),
-            "total_micro_usd": sum(recorder.costs.values()),
-            "supervisor_micro_usd": supervisor_cost,
-        }
-        ledger = fold_ledger(report, machine.cause, deciding.interventions, services.mask)
-        outputs = fold_outputs(
-            machine.captures(),
-            _output_names(self._plan),
-            [node.id for node in self._plan.nodes],
-            lambda causes: [cause_text(machine.cause(n)) for n in causes],
-        )
-        line = headline(
-            ended.status,
-            reason,
-            report,
-            interventions,
-            gaps=gaps,
-            supervisor_cost_micro_usd=supervisor_cost,
-            rejected=sum(services.rejects.values()),
-        )
-        result = RunResult(
-            run_id=self.run_id,
-            status=ended.status,
-            supervised=bool(interventions),
-            reason=reason,
-            outputs=outputs,
-            interventions=interventions,
-            ledger=ledger,
-            costs=costs,
-            rejected=dict(services.rejects),
-            duration_s=round(duration_s, 6),
-            headline=line,
-            other_roots=other_roots(report),
-            record=str(self.record or ""),
-            suspended=tuple(recorder.suspensions),
-        )
-        if bus.active:
-            bus.publish(self._terminal(ended, result, registry))
-        return result
-
-    def _terminal(self, ended: Ended, result: RunResult, registry: SecretRegistry) -> RunEnded:
-        outputs = {name: _summary_of(value, registry) for name, value in result.outputs.items()}
-        ending = _TERMINAL[ended.status]
-        event = ending(
-            reason=result.reason,
-            ledger={
-                **result.ledger,
-                "headline": result.headline,
-                "other_roots": result.other_roots,
-                "rejected": result.rejected,
-            },
-            cost_micro_usd=result.costs["total_micro_usd"],
-            supervisor_cost_micro_usd=result.costs["supervisor_micro_usd"],
-            supervised=result.supervised,
-            duration_s=result.duration_s,
-            outputs=outputs,
-        )
-        if isinstance(event, RunSuspended):
-            event.suspended = result.suspended
-        return event
 
 
 class _Reader:
@@ -520,44 +549,6 @@ def run_session(session: Session) -> RunResult:
     return run_on_own_loop(session.run(), left_behind=lambda: session.abandoned)
 
 
-def run_on_own_loop(
-    main: Coroutine[Any, Any, T],
-    *,
-    left_behind: Callable[[], frozenset[asyncio.Task[object]]] = frozenset,
-    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
-) -> T:
-    """Like `asyncio.run`, but a task deaf to cancellation does not hold up the end."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        main.close()
-        raise RunError("an event loop is running here: await `arun` instead of calling `run`")
-    loop = make_loop()
-    try:
-        asyncio.set_event_loop(loop)
-        return loop.run_until_complete(main)
-    finally:
-        _end_loop(loop, left_behind())
-
-
-def _end_loop(
-    loop: asyncio.AbstractEventLoop, left_behind: frozenset[asyncio.Task[object]]
-) -> None:
-    # What was cancelled before the run ended and still goes on has had its time.
-    rest = [t for t in asyncio.all_tasks(loop) if t not in left_behind and not t.cancelling()]
-    for task in rest:
-        task.cancel()
-    if rest:
-        loop.run_until_complete(asyncio.wait(rest, timeout=2.0))
-    for task in asyncio.all_tasks(loop):
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    asyncio.set_event_loop(None)
-    loop.close()
-
-
 # -- small parts --
 
 
@@ -568,147 +559,47 @@ async def _drive(driver: Driver, inputs: Mapping[str, object]) -> Ended:
         return Ended(Status.FAILED, str(error))
 
 
-def _plan(workflow: Workflow) -> Plan:
-    """The workflow's plan, compiled once. Raises `SpecError`."""
-    plan = workflow.memo.get("plan")
-    if not isinstance(plan, Plan):
-        analysis = analyse(workflow)
-        if analysis.problems:
-            raise SpecError(analysis.problems)
-        plan = workflow.memo["plan"] = compile_plan(workflow, analysis)
-    return plan
-
-
-def _registry_of(workflow: Workflow) -> Registry:
-    """Where the workflow's own node types came from, else what is built in or installed."""
-    return workflow.catalog if isinstance(workflow.catalog, Registry) else Registry()
-
-
-def _definitions(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]:
-    found: dict[str, NodeDef] = {}
-    problems = []
-    for node in workflow.nodes:
-        definition = registry.definition(node.type)
-        if definition is None:
-            problems.append(
-                Problem(
-                    file=workflow.file,
-                    line=node.line,
-                    node=node.id,
-                    rule="unknown-type",
-                    message=f"no node type {node.type!r} is known to this run",
-                    remedy="name the Python file it is in, or pass the registry it was loaded with",
-                )
-            )
-        elif definition.type.executor == PROCESS and refusal(definition):
-            problems.append(
-                Problem(
-                    file=workflow.file,
-                    line=node.line,
-                    node=node.id,
-                    rule="process",
-                    message=f"{node.type} cannot run in a process of its own",
-                    remedy=refusal(definition),
-                )
-            )
-        else:
-            found[node.id] = definition
-    if problems:
-        raise SpecError(problems)
-    return found
-
-
-def _fresh_id(rng: random.Random) -> RunId:
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return new_run_id(stamp, int.from_bytes(os.urandom(4)) ^ rng.getrandbits(1))
-
-
-def _checked_id(run_id: str) -> RunId:
-    """A run id somebody chose: it names a folder, and has to be told from `last`."""
-    if not _RUN_ID.fullmatch(run_id) or run_id == "last":
-        raise RunError(
-            f"{run_id!r} cannot be a run's id: use up to 100 letters, digits, '.', '_' and '-', "
-            "beginning with a letter or digit; 'last' is taken"
-        )
-    return RunId(run_id)
-
-
 def _supervisor(
-    supervise: Supervisor | str | None, store: Path | None, aside: Aside
+    supervise: Supervisor | str | None,
+    store: Store | Path | str | None,
+    aside: Aside,
+    bounds: Bounds,
 ) -> tuple[Supervisor | None, str]:
-    """The supervisor a mode names, and what the record calls it. Raises `RunError`."""
+    """The supervisor a mode names, and what the record calls it.
+
+    Raises `RunError`, or `ModelError` with what is wrong with the model it asks.
+    """
     if supervise is None or supervise == "off":
         return None, ""
     if not isinstance(supervise, str):
         return supervise, type(supervise).__name__.lower()
     from nightwarden.runtime.supervisors.modes import make_supervisor
 
-    folder = RunFolder(store or Path(".nightwarden"))
     made = make_supervisor(
         supervise,
         read_text=lambda name: Path(name).read_text(encoding="utf-8"),
-        read_run=folder.read,
+        read_run=partial(_read_run, store),
         aside=aside,
+        make_agent=partial(_agent, bounds),
     )
     return made, supervise
 
 
-def _bounds_json(bounds: Bounds, settings: Settings) -> dict[str, object]:
-    return {
-        "max_decisions": bounds.max_decisions,
-        "max_retries": bounds.max_retries,
-        "decision_timeout_s": bounds.decision_timeout_s,
-        "cost_cap_usd": round(bounds.cost_cap_micro_usd / 1_000_000, 6),
-        "max_retry_delay_s": bounds.max_retry_delay_s,
-        "keep_going": settings.keep_going,
-    }
+def _agent(bounds: Bounds, model: str) -> Supervisor:
+    from nightwarden.agents.opening import open_adjudicator
+
+    return open_adjudicator(model, bounds)
 
 
-def _output_names(plan: Plan) -> dict[tuple[str, str], list[str]]:
-    """What each captured slot is called: as the author named it, perhaps twice, else by node."""
-    chosen: dict[str, list[str]] = {}
-    for name, ref in (plan.workflow.outputs or {}).items():
-        chosen.setdefault(ref, []).append(name)
-    pairs = [(plan.nodes[e.source].id, e.source_slot) for e in plan.captures]
-    ids = [node_id for node_id, _ in pairs]
-    return {
-        (node_id, slot): chosen.get(f"{node_id}.{slot}")
-        or [node_id if ids.count(node_id) == 1 else f"{node_id}.{slot}"]
-        for node_id, slot in pairs
-    }
+def _read_run(store: Store | Path | str | None, run_id: str) -> Iterator[Mapping[str, Any]]:
+    """The events of a recorded run."""
+    from nightwarden.store.opening import open_store
 
-
-def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
-    """One sentence: the words of whoever stopped the run, or the engine's own."""
-    if ended.status is not Status.FAILED:
-        return ended.reason
-    stopped = [
-        i
-        for i in deciding.interventions.values()
-        if i.decision is not None and isinstance(i.decision.verdict, Fail)
-    ]
-    if not stopped:
-        failure = recorder.last_failure
-        return ended.reason or ("a step failed" if failure is None else _failure_text(failure))
-    first = stopped[0]
-    assert first.decision is not None
-    bounded = first.decision.decided_by in (DecidedBy.BOUNDS, DecidedBy.KERNEL)
-    if bounded and not ended.reason.startswith("stopped: "):
-        return f"stopped: {ended.reason}; {summary(first.escalation)}"
-    return ended.reason or summary(first.escalation)
-
-
-def _failure_text(failure: Failure) -> str:
-    """Where and what, in one line."""
-    item = str(Item(failure.number, failure.total, failure.label))
-    return f"{failure.node_id}{f' [{item}]' if item else ''}: {failure.detail}"
-
-
-def _summary_of(value: object, registry: SecretRegistry) -> object:
-    """An output as the record's last line shows it: lists as counts, the rest masked and cut."""
-    if isinstance(value, list) and len(value) > 20:
-        return {"items": len(value)}
-    return registry.redact(value)
+    if store is not None and not isinstance(store, (str, Path)):
+        yield from store.read(run_id)
+        return
+    with open_store(store or ".nightwarden") as opened:
+        yield from opened.read(run_id)
 
 
 def _inside(path: Path, folder: Path) -> bool:

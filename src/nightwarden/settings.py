@@ -7,6 +7,11 @@ One table, `SETTINGS`, says what there is: the file's keys, the variables' names
 are read from it. A key that is none is an error that names the nearest one. A variable that
 only begins like ours may be another program's, so it is a remark.
 
+What is known of single models stands in a table by name, in the file only:
+
+    [models."ollama:llama3.2"]   base_url = "http://gpu.lan:11434/v1"
+    [models."openai:*"]          price_in = 1.25, price_out = 10   ($ a million tokens)
+
 Nothing of the engine is imported here. Read next: `cli/run.py`.
 """
 
@@ -19,14 +24,14 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 FILE: Final = "nightwarden.toml"
 PREFIX: Final = "NIGHTWARDEN_"
 SECRET_PREFIX: Final = "NIGHTWARDEN_SECRET_"
 _LARGEST: Final = 1_000_000
 
-Value = str | int | float | bool
+Value = str | int | float | bool | tuple[str, ...]
 
 
 class BadSettings(ValueError):
@@ -38,11 +43,27 @@ class BadSettings(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """What the user says of a model, or of all whose name fits a pattern.
+
+    Prices are dollars for a million tokens. None where the program's own knowledge holds.
+    """
+
+    base_url: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What is set. Seconds and dollars; None where the engine's own default holds."""
 
     store_url: str = ".nightwarden"
+    store_blobs: str | None = None
+    store_keep_days: float | None = None
+    store_keep_last: int | None = None
     supervisor_mode: str | None = None
+    supervisor_model: str | None = None
     supervisor_max_decisions: int | None = None
     supervisor_max_retries: int | None = None
     supervisor_cost_cap_usd: float | None = None
@@ -51,6 +72,8 @@ class Settings:
     run_max_retry_delay_s: float | None = None
     run_window: int | None = None
     run_trust: bool = False
+    allowed_models: tuple[str, ...] | None = None
+    models: Mapping[str, ModelEntry] = field(default_factory=dict)
     remarks: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -78,6 +101,14 @@ def _text(value: object) -> str:
     if isinstance(value, str) and value.strip():
         return value
     raise ValueError
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    """A list of texts; a variable writes it with commas between."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list):
+        raise ValueError  # noqa: TRY004  (one kind of error for all that does not fit)
+    return tuple(_text(part).strip() for part in parts)
 
 
 def _number(value: object) -> float:
@@ -117,8 +148,12 @@ _SECONDS: Final = "seconds, 0 or more"
 _WHOLE: Final = "a whole number, 0 or more"
 
 SETTINGS: Final = (
-    Setting("store.url", _text, "a folder", "where runs are recorded"),
+    Setting("store.url", _text, "a folder or postgresql://…", "where runs are recorded"),
+    Setting("store.blobs", _text, "a folder or s3://…", "where large values are kept"),
+    Setting("store.keep_days", _number, "days, 0 or more", "how long ended runs are kept"),
+    Setting("store.keep_last", _count, _WHOLE, "how many ended runs are kept"),
     Setting("supervisor.mode", _text, "a mode, such as operator", "what --supervise is"),
+    Setting("supervisor.model", _text, "a model, as provider:name", "which model decides"),
     Setting("supervisor.max_decisions", _count, _WHOLE, "decisions a run may take"),
     Setting("supervisor.max_retries", _count, _WHOLE, "retries of one step for one item"),
     Setting("supervisor.cost_cap_usd", _number, "dollars, 0 or more", "what deciding may cost"),
@@ -127,8 +162,15 @@ SETTINGS: Final = (
     Setting("run.max_retry_delay_s", _number, _SECONDS, "the longest wait before a retry"),
     Setting("run.window", _window, "a whole number, 1 or more", "items a fan-out is ahead"),
     Setting("run.trust", _truth, "true or false", "whether workflows may name Python files"),
+    Setting("allowed_models", _patterns, "a list such as ollama:*", "models that may be asked"),
 )
 """Everything that can be set."""
+
+_ENTRY: Final[Mapping[str, tuple[Callable[[object], Value], str]]] = {
+    "base_url": (_text, "a web address"),
+    "price_in": (_number, "dollars for a million tokens, 0 or more"),
+    "price_out": (_number, "dollars for a million tokens, 0 or more"),
+}
 
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
 _BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
@@ -166,12 +208,41 @@ def _from_file(file: Path, problems: list[str]) -> dict[str, Value]:
 
 def _checked(document: Mapping[str, object], file: str, problems: list[str]) -> dict[str, Value]:
     found: dict[str, Value] = {}
+    document = dict(document)
+    models = document.pop("models", None)
+    if models is not None:
+        found["models"] = _models(models, file, problems)  # type: ignore[assignment]
     for key, value in _flat(document):
         setting = _BY_KEY.get(key)
         if setting is None:
             problems.append(f"{file}: there is no setting {key}; {_meant(key, _BY_KEY)}")
             continue
         _take(setting, value, f"{file}: {key}", found, problems)
+    return found
+
+
+def _models(table: object, file: str, problems: list[str]) -> dict[str, ModelEntry]:
+    """The table of models; what is wrong in it is a problem each."""
+    found: dict[str, ModelEntry] = {}
+    for name, entry in table.items() if isinstance(table, dict) else [("", table)]:
+        if not isinstance(entry, dict) or not name:
+            problems.append(
+                f'{file}: models is no table of models; write [models."openai:gpt-5"] '
+                f"with {', '.join(_ENTRY)} below it"
+            )
+            continue
+        parts: dict[str, Any] = {}
+        for key, value in entry.items():
+            place = f'{file}: models."{name}".{key}'
+            if key not in _ENTRY:
+                problems.append(f"{place} is no setting; {_meant(key, _ENTRY)}")
+                continue
+            read, expects = _ENTRY[key]
+            try:
+                parts[key] = read(value)
+            except (ValueError, OverflowError):
+                problems.append(f"{place} is {value!r}, but has to be {expects}")
+        found[name] = ModelEntry(**parts)
     return found
 
 

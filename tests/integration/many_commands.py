@@ -1,7 +1,8 @@
 """A script: runs command lines one after the other in one process, for tests of many of them.
 
-Reads a JSON list of `{"cwd", "arguments", "env", "stdin"}` from standard input, and writes a JSON
-list of `{"code", "out", "err"}`. Each command has standard streams of its own, as files.
+Reads a JSON list of `{"cwd", "arguments", "env", "stdin", "files"}` from standard input, and writes
+a JSON list of `{"code", "out", "err"}`. Each command has standard streams of its own, as files.
+`files` are put there just before it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 
@@ -20,6 +22,8 @@ def played(row: dict[str, Any]) -> dict[str, Any]:
     os.chdir(row["cwd"])
     before = dict(os.environ)
     os.environ.update(row["env"])
+    for name, text in row["files"].items():
+        Path(name).write_text(text, encoding="utf-8")
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as given,
         tempfile.TemporaryFile("w+", encoding="utf-8") as out,

@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 
 import pytest
 from commands import nightwarden, on_terminal
+from kept import events_of
 
 import nightwarden as nw
 from nightwarden.cli.output import Output
@@ -226,8 +227,8 @@ def test_a_watcher_that_raises_does_not_change_the_run(caplog: pytest.LogCapture
 def test_watching_adds_nothing_to_the_record(tmp_path: Path) -> None:
     joined("a b", store=tmp_path / "watched", run_id="r", seed=1)
     joined("a b", store=tmp_path / "not", run_id="r", seed=1, watch=None)
-    files = [tmp_path / name / "runs" / "r" / "events.jsonl" for name in ("watched", "not")]
-    types = [[json.loads(line)["type"] for line in f.read_text().splitlines()] for f in files]
+    places = [tmp_path / name for name in ("watched", "not")]
+    types = [[event["type"] for event in events_of(place)] for place in places]
     assert types[0] == types[1]
 
 

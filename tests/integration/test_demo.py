@@ -15,6 +15,7 @@ import pytest
 from commands import environment
 
 from nightwarden.demo import FAULTS, Kind
+from nightwarden.store import open_store
 
 SCRIPT = Path(sys.executable).with_name("nightwarden")
 MISSING = sorted(
@@ -75,7 +76,8 @@ def test_the_demo_completes_under_supervision(demo: Demo) -> None:
 
 def first_run(place: Path) -> str:
     """The demo's own run: other tests may have added later ones."""
-    return min(p.name for p in (place / ".nightwarden" / "runs").iterdir())
+    with open_store(place / ".nightwarden") as store:
+        return store.run_ids()[0]
 
 
 def test_rows_and_named_missing_pages_are_two_hundred(demo: Demo) -> None:

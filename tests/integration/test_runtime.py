@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 from case_runs import Asked, credits_of
+from kept import events_of, lines_of
 
 import nightwarden as nw
 from nightwarden import ABSENT, Absent, Collect, Context, Many, Session, Stream
@@ -39,7 +40,7 @@ from nightwarden.runtime.supervision import Bounds
 from nightwarden.runtime.supervisors import Rule, ScriptedAnswer
 from nightwarden.session import run_session
 from nightwarden.spec.workflow import Workflow
-from nightwarden.store.jsonl import RunFolder
+from nightwarden.store import open_store
 from nightwarden.testing import InlineExecutor, Played, play
 from nightwarden.verdict import EndStream, Fail, Retry, Skip, Verdict
 
@@ -1838,12 +1839,11 @@ def crowded(seed: int | None, folder: Path) -> tuple[Session, Played]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_record_is_what_subscribers_were_told(tmp_path: Path, seed: int | None) -> None:
-    session, played = crowded(seed, tmp_path)
-    assert session.record is not None
-    lines = session.record.read_bytes().splitlines()
+    _, played = crowded(seed, tmp_path)
+    lines = lines_of(tmp_path / f"store-{seed}")
     assert lines == [encode(event) for event in played.events]
-    folder = RunFolder(tmp_path / f"store-{seed}")
-    assert [e["seq"] for e in folder.read("last")] == list(range(1, len(lines) + 1))
+    events = events_of(tmp_path / f"store-{seed}")
+    assert [e["seq"] for e in events] == list(range(1, len(lines) + 1))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -1873,7 +1873,7 @@ def test_every_ending_has_one_terminal_event_last(how: str) -> None:
 
 def test_the_record_can_be_read_while_it_grows(tmp_path: Path) -> None:
     seen: list[list[str]] = []
-    folder = RunFolder(tmp_path)
+    folder = open_store(tmp_path)
 
     async def step(value: int) -> int:
         for _ in range(200):  # written by a thread of its own: wait for it, not for long

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from case_runs import Asked, credits_of
 from example_runs import Desk, counts, desk_in, only, told
+from kept import events_of
 
 import nightwarden as nw
 from nightwarden import Collect, Context, RecoverableError, RunResult, Session
@@ -29,7 +30,7 @@ from nightwarden.report import report_text
 from nightwarden.runtime.supervision import Bounds, RunReader, SupervisorBase
 from nightwarden.runtime.supervisors import Rule, ScriptedAnswer
 from nightwarden.session import run_session
-from nightwarden.store.jsonl import RunFolder
+from nightwarden.store import open_store
 from nightwarden.testing import InlineExecutor, play
 from nightwarden.verdict import (
     ApplyTo,
@@ -138,7 +139,7 @@ def rows(desk: Desk) -> list[str]:
 
 def report_of(desk: Desk, result: RunResult) -> str:
     """The report, its lines unwrapped."""
-    found = read_report(RunFolder(desk.folder / ".nightwarden"), result.run_id)
+    found = read_report(open_store(desk.folder / ".nightwarden"), result.run_id)
     return report_text(found, width=2_000)
 
 
@@ -579,8 +580,7 @@ def test_scenario_09_the_record_tells_a_helped_night_from_a_clean_one(desk: Desk
     monday = desk.run("nightly", supervise=True)
     tuesday = desk.run("nightly", supervise=True, fault="poisoned", store="tuesday.db")
     assert (monday.supervised, tuesday.supervised) == (False, True)
-    kept = RunFolder(desk.folder / ".nightwarden")
-    ends = [list(kept.read(run.run_id))[-1] for run in (monday, tuesday)]
+    ends = [events_of(desk.folder / ".nightwarden", r.run_id)[-1] for r in (monday, tuesday)]
     assert [end["type"] for end in ends] == ["run_completed", "run_completed"]
     assert [end["supervised"] for end in ends] == [False, True]
     code, out, _ = desk.command("runs")
@@ -605,7 +605,7 @@ def test_scenario_09_a_clean_night_is_the_same_with_and_without_a_supervisor(des
 def facts(desk: Desk, result: RunResult, name: str) -> list[str]:
     """Everything on record but times, ids, which store it was, and whether anyone stood by."""
     found = []
-    for event in RunFolder(desk.folder / ".nightwarden").read(result.run_id):
+    for event in events_of(desk.folder / ".nightwarden", result.run_id):
         kept = {k: v for k, v in event.items() if k not in ("at", "seq", "run_id", "duration_s")}
         kept.pop("supervisor", None)
         text = json.dumps(kept, sort_keys=True, ensure_ascii=False)

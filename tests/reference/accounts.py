@@ -2,9 +2,9 @@
 
     n(r, p) = delivered + not_taken + lost + left + failed        at every exit
 
-An exit is an edge (collecting, reading, or broadcast into a longer scope), a node (fanning
-out, or without outgoing edges) or a stream slot without edges. What is lost before it
-reaches a reader stays that loss, whether or not the reader has left.
+An exit is an edge (collecting, reading, handing back to a loop, or broadcast into a longer
+scope), a node (fanning out, or without outgoing edges) or a stream slot without edges. What
+is lost before it reaches a reader stays that loss, whether or not the reader has left.
 
 Read next: `graphs.py`.
 """
@@ -17,7 +17,15 @@ from dataclasses import dataclass, field
 
 from nightwarden.lineage import Lineage, Scope
 from nightwarden.spec.catalog import SlotKind
-from nightwarden.spec.scopes import Analysis, analyse, edge_scope, slot_streams
+from nightwarden.spec.scopes import (
+    Analysis,
+    analyse,
+    control_root,
+    controllers,
+    edge_scope,
+    is_feedback,
+    slot_streams,
+)
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 from reference.words import Absent, Cause, Choices, Meaning, Settlement, Value
 
@@ -57,15 +65,18 @@ def exits_of(workflow: Workflow, analysis: Analysis) -> dict[str, list[Exit]]:
     """Where the items of every root end."""
     scopes = analysis.scopes
     found: dict[str, list[Exit]] = {RUN: []}
+    found.update({control_root(n): [] for n in analysis.order if controllers(workflow, n)})
     found.update({n: [] for n in analysis.order if workflow.types[n].fans_out})
     for index, edge in enumerate(workflow.edges):
+        if edge.kind != "data":
+            continue
         slot = workflow.types[edge.target].input(edge.target_slot)
         scope = edge_scope(edge, workflow, scopes)
         assert slot is not None
-        gathers = slot.kind in (SlotKind.COLLECT, SlotKind.STREAM)
+        gathers = slot.kind in (SlotKind.COLLECT, SlotKind.STREAM) or is_feedback(edge, workflow)
         if gathers or len(scope) < len(scopes[edge.target]):
             found[_innermost(scope)].append(edge_number(index))
-    used = {(e.source, _base(workflow, e)) for e in workflow.edges}
+    used = {(e.source, _base(workflow, e)) for e in workflow.edges if e.kind == "data"}
     for node_id in analysis.order:
         node_type = workflow.types[node_id]
         terminal = not any(node_id == source for source, _ in used)

@@ -16,7 +16,20 @@ from hypothesis.vendor.pretty import RepresentationPrinter as Printer
 from nightwarden.lineage import Lineage
 from nightwarden.spec.workflow import Workflow
 from nightwarden.verdict import Action, EndStream, Fail, Retry, Skip, Substitute, Verdict
-from reference.words import ABSENT, END, STREAM, At, Broken, Code, Emit, Judge, Next, Running
+from reference.words import (
+    ABSENT,
+    END,
+    STREAM,
+    At,
+    Broken,
+    Code,
+    Emit,
+    EndControl,
+    Judge,
+    Next,
+    Running,
+    Send,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,21 @@ class Frame:
     """Yield a frame without these slots."""
 
     missing: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Send an event to a node this one controls; with `awaits`, wait for what comes of it."""
+
+    target: str
+    awaits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hush:
+    """Send nothing more to a node this one controls."""
+
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +90,28 @@ class Fault:
         )
 
 
+Step = Read | Frame | Tell | Hush
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """One way a node behaves. `absent`: output slots not taken. `answers`: what is said when it
     fails, the first that is allowed, or the first of all if whoever decides `insists`; the last
-    word is always to give up the item."""
+    word is always to give up the item. `says`: what it puts out instead of a value of its own."""
 
-    script: tuple[Read | Frame, ...] = ()
+    script: tuple[Step, ...] = ()
     absent: frozenset[str] = frozenset()
     fault: Fault | None = None
     answers: tuple[Action, ...] = ()
     insists: bool = False
+    says: bool | None = None
 
 
 def brief(record: object) -> str:
     """A record as one reads it: what is as usual is left out."""
     if isinstance(record, tuple):
         return "[" + ", ".join(map(brief, record)) + "]"
-    if not isinstance(record, (Act, Fault, Read, Frame)):
+    if not isinstance(record, (Act, Fault, Read, Frame, Tell, Hush)):
         return repr(set(record)) if isinstance(record, frozenset) else str(record)
     told = (
         f"{f.name}={brief(getattr(record, f.name))}"
@@ -141,6 +173,13 @@ class Case:
             marks = [m for m in ("fans_out", "reads", "retry_safe") if getattr(node_type, m)]
             marks += [f"join={node_type.join}"] * (node_type.join != "all")
             marks += [f"concurrency={spec.run.concurrency}"] * (spec.run.concurrency is not None)
+            marks += [node_type.role] * bool(node_type.role)
+            marks += [f"{name}={value}" for name, value in spec.properties.items()]
+            marks += [
+                f"controls {e.target}"
+                for e in self.workflow.edges
+                if e.kind == "control" and e.source == spec.id
+            ]
             lines.append(f"{spec.id} {' '.join(marks)} → {', '.join(node_type.outputs)}")
             for edge in self.workflow.edges_into(spec.id):
                 slot = node_type.inputs[edge.target_slot]
@@ -173,8 +212,8 @@ def _code(case: Case) -> Code:
         for number, step in enumerate(act.script):
             if fault is not None and fault.after == number:
                 raise fault.broken()
-            if isinstance(step, Read):
-                yield from _read(at, step, seen)
+            if not isinstance(step, Frame):
+                yield from _ask(case, at, step, seen)
                 continue
             slots = _slots(case, at.node, stream=True)
             frame = {
@@ -185,9 +224,23 @@ def _code(case: Case) -> Code:
         if fault is not None:
             raise fault.broken()
         slots = _slots(case, at.node, stream=False)
+        if act.says is not None:
+            return {s: act.says for s in slots if s not in act.absent}
         return {s: case.mint.value(at, s, *seen) for s in slots if s not in act.absent}
 
     return code
+
+
+def _ask(case: Case, at: At, step: Read | Tell | Hush, seen: list[object]) -> Running:
+    """One step that yields no frame; what comes of it is added to what has been seen."""
+    if isinstance(step, Read):
+        yield from _read(at, step, seen)
+    elif isinstance(step, Hush):
+        yield EndControl(step.target)
+    else:
+        event = case.mint.value(at, f"→{step.target}", len(seen), *seen)
+        seen.append((yield Send(step.target, (("x", event),), step.awaits)))
+    return {}
 
 
 def _read(at: At, step: Read, seen: list[object]) -> Running:
@@ -231,6 +284,14 @@ def _verdict(case: Case, node: str, lineage: Lineage, action: Action) -> Verdict
         case _:
             absent = case.act(node, lineage).absent
             slots = _slots(case, node, stream=False)
+            says = case.act(node, lineage).says
             return Substitute(
-                {s: ABSENT if s in absent else f"mended {node}.{s}{lineage}" for s in slots}
+                {
+                    s: ABSENT
+                    if s in absent
+                    else f"mended {node}.{s}{lineage}"
+                    if says is None
+                    else says
+                    for s in slots
+                }
             )

@@ -14,6 +14,7 @@ from typing import TypeVar
 from nightwarden.kernel.ledger import ExitCounts, RootAccount
 from nightwarden.kernel.plan import EdgeKind
 from nightwarden.lineage import Lineage
+from nightwarden.spec.catalog import Role
 from reference.accounts import RUN, Accounts, Exit, accounts, edge_number
 from reference.acting import Case
 from reference.translate import Run, edge_names
@@ -62,6 +63,8 @@ def _settlements(
     case: Case, run: Run, meaning: Meaning
 ) -> Iterator[tuple[str, Mapping[Lineage, Settlement], Mapping[Lineage, Settlement]]]:
     for number, edge in enumerate(case.workflow.edges):
+        if edge.kind != "data":
+            continue
         name = f"{edge.source}.{edge.source_slot} → {edge.target}.{edge.target_slot}"
         slot = meaning.slots.get((edge.source, edge.source_slot), {})
         yield name, run.edges.get(number, {}), slot
@@ -114,6 +117,8 @@ def _ledger(case: Case, run: Run, meaning: Meaning) -> Iterator[str]:
             if getattr(node, word) != counts[word.replace("_", " ")]:
                 yield f"{node.node_id} {word}: kernel {node}, reference {counts}"
         tries = Counter(i.attempt > 1 for i in meaning.invocations if i.node == node.node_id)
+        if case.workflow.types[node.node_id].role is not Role.NONE:
+            tries[False] = counts.total() - counts["pruned"]
         if (node.attempts, node.retries_run) != (tries.total(), tries[True]):
             yield f"{node.node_id} attempts: kernel {node}, reference {tries}"
     yield from _sums(run)
@@ -169,9 +174,12 @@ def _sums(run: Run) -> Iterator[str]:
     assert run.report is not None
     for root in (run.report.run, *run.report.roots):
         for exit_ in root.exits:
-            total = sum(_counts(exit_).values()) + exit_.unrun
+            total = sum(_counts(exit_).values()) + exit_.unrun + exit_.suspended
             if total != root.items or exit_.unrun < 0:
                 yield f"(1) {root.node_id}: {root.items} items, {exit_}"
+        told = root.kept + len(root.missing) + root.unfinished
+        if told != root.items or min(root.kept, root.unfinished) < 0:
+            yield f"{root.node_id}: {root.items} items, {root}"
     for node in run.report.nodes:
         total = sum(getattr(node, w) for w in ENDINGS) + node.suspended + node.unrun
         if total != node.due or node.unrun < 0:

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 
 from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import (
+    Answer,
     Apply,
+    CloseRoot,
     Conclude,
     Delay,
     Effect,
@@ -39,6 +41,8 @@ from nightwarden.kernel.machine import Machine
 from nightwarden.kernel.plan import NodePlan
 from nightwarden.kernel.state import Settings
 from nightwarden.kernel.stimuli import (
+    ControlEnded,
+    ControlSent,
     Decided,
     DelayPassed,
     Emitted,
@@ -52,23 +56,29 @@ from nightwarden.kernel.stimuli import (
     Suspended,
 )
 from nightwarden.lineage import Lineage
-from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.catalog import Role, SlotKind
 from nightwarden.spec.scopes import analyse
 from nightwarden.verdict import DecidedBy, Decision, Fail, Substitute
-from reference.acting import Case, codes, judge
+from reference.acting import Case, Made, codes, judge
 from reference.translate import Run, Translator, aligned, tell_trace
 from reference.words import (
+    CONTROL,
     END,
     STREAM,
+    Answered,
     At,
     Broken,
     Choices,
     Code,
     Cut,
     Emit,
+    EndControl,
     Escalated,
     Invocation,
+    Next,
     Running,
+    Send,
+    Value,
     begin,
 )
 
@@ -93,8 +103,8 @@ class Pace:
 
 @dataclass(slots=True, eq=False)
 class _Live:
-    """A call in progress. `waiting`: for an item; `paused`: for room; `halt`: gently or not,
-    `stuck`: it was halted while it waited."""
+    """A call in progress. `waiting`: for an item, or an answer (`asked`); `paused`: for room;
+    `halt`: gently or not, `stuck`: it was halted while it waited."""
 
     number: int
     plan: NodePlan
@@ -104,6 +114,7 @@ class _Live:
     answer: object = None
     steps: int = 0
     waiting: bool = False
+    asked: bool = False
     paused: bool = False
     halt: str = ""
     stuck: bool = False
@@ -132,7 +143,7 @@ class _Driver:
         self.open: list[Escalate] = []
         self.delays: list[Delay] = []
         self.result = Run(self.plan)
-        self.ended: dict[tuple[str, Lineage], int] = {}
+        self.ended: dict[tuple[str, Lineage], float] = {}
         self.arrivals: dict[tuple[str, Lineage, str], tuple[int, ...]] = {}
         self.finished: set[int] = set()
         self.count = 0
@@ -218,15 +229,27 @@ class _Driver:
         elif isinstance(order, Emit):
             call.steps += 1
             self.tell(Emitted(call.number, aligned(call.plan.outs, order.frame)))
-        else:
+        elif isinstance(order, Next):
             call.waiting = True
             self.tell(Requested(call.number, order.slot))
+        else:
+            self.control(call, order)
+
+    def control(self, call: _Live, order: Send | EndControl) -> None:
+        target = self.plan.node(order.target).index
+        if isinstance(order, EndControl):
+            call.steps += 1
+            self.tell(ControlEnded(call.number, target))
+            return
+        call.waiting = call.asked = order.awaits
+        call.steps += not order.awaits
+        self.tell(ControlSent(call.number, target, self.count, dict(order.overrides), order.awaits))
 
     def halted(self, call: _Live) -> None:
         del self.calls[call.number]
         here = (call.at.node, call.at.lineage)
         if not self.stopping:
-            self.ended[here] = call.steps
+            self.ended[here] = call.steps + 0.5 * call.asked
         self.tell(Halted(call.number))
 
     def decide(self, escalate: Escalate) -> None:
@@ -259,6 +282,15 @@ class _Driver:
                 self.read(self.calls[number], slot, index)
             case EndFeed(call=number):
                 self.answer(number, END)
+            case Answer(call=number, outputs=outputs):
+                if number in self.calls and not self.calls[number].halt:
+                    assert self.calls[number].asked
+                    self.calls[number].asked = False
+                    plain = None if outputs is None else self.words.plain(outputs)
+                    self.answer(number, Answered(plain))  # type: ignore[arg-type]
+            case CloseRoot(node=index, lineage=lineage, mark="cut"):
+                if self.plan.nodes[index].type.role is not Role.NONE:
+                    self.ended[self.plan.nodes[index].id, lineage] = 0
             case Pause(call=number):
                 self.calls[number].paused = True
             case Resume(call=number):
@@ -280,7 +312,8 @@ class _Driver:
                 self.result.outcomes[number] += 1
             case Prune(node=index, lineage=lineage, kind=kind):
                 assert index not in self.finished
-                if kind == "failed" and self.plan.nodes[index].type.reads:
+                node_type = self.plan.nodes[index].type
+                if kind == "failed" and node_type.reads and node_type.role is Role.NONE:
                     self.ended[self.plan.nodes[index].id, lineage] = -1
             case Stop():
                 self.stopping = True
@@ -340,20 +373,35 @@ class _Driver:
             )
         )
 
+    def senders(self) -> dict[tuple[str, Lineage], tuple[str, ...]]:
+        """Who sent each event of a controlled node, by its number."""
+        found: dict[tuple[str, Lineage], tuple[str, ...]] = {}
+        for (node_id, slot), events in self.result.captures.items():
+            for lineage, event in events.items() if slot == CONTROL else ():
+                assert isinstance(event, Value)
+                assert isinstance(event.value, tuple)
+                ((_, said),) = event.value
+                assert isinstance(said, Made)
+                before = found.get((node_id, lineage[:-1]), ())
+                assert lineage[-1] == len(before), "events are numbered as they come"
+                found[node_id, lineage[:-1]] = (*before, str(said.origin[0]))
+        return found
+
     def collect(self) -> Run:
         result, trace = self.result, self.machine.trace
         assert trace is not None
         tell_trace(trace, result, self.words)
         cuts = {
-            key: Cut(steps, result.closings[key].n)
+            key: Cut(int(steps), result.closings[key].n)
             for key, steps in self.ended.items()
             if key in result.closings and result.closings[key].cause is None
         }
         cancels = {key: steps for key, steps in self.ended.items() if key not in cuts}
-        result.choices = Choices(cuts, self.arrivals, cancels)
+        result.choices = Choices(cuts, self.arrivals, cancels, self.senders())
         result.interrupted = self.interrupted
         result.pending = self.machine.pending()
         result.report = self.machine.report()
         result.causes = self.words.all_causes()
+        assert self.machine._state.awaiting == 0, "calls that are over still wait for answers"
         result.unfinished = [n.id for n in self.plan.nodes if n.index not in self.finished]
         return result

@@ -6,9 +6,14 @@ No scheduler and no concurrency:
                          └───▶ run ──▶ values, frames ──▶ settled slots, a closing
                                 └────▶ broken ──verdict──▶ run again, or settled otherwise
 
-Three things hang on the order of events and come in as `Choices`: where a fan-out that
-nobody reads any more was cut short, the order in which an arrival-order reader reads, and
-when a failed item cancelled a reader that had not got there yet.
+A node is settled when its turn comes, or earlier if another one needs it: a loop its body, a
+caller the node whose answer it awaits. `Zip`, `Cross` and `Loop` have no code; what they make
+of their inputs stands in `pairing.py` and in `_Interpreter.loop`.
+
+Four things hang on the order of events and come in as `Choices`: where a fan-out that
+nobody reads any more was cut short, the order in which an arrival-order reader reads, when
+a failed item cancelled a reader that had not got there yet, and who of several controllers
+sent its events first.
 
 Read next: `accounts.py`.
 """
@@ -20,16 +25,19 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from nightwarden.lineage import Lineage, Scope
-from nightwarden.spec.catalog import NodeType
+from nightwarden.spec.catalog import MISSING, NodeType, Role
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import INPUTS, Workflow
 from nightwarden.verdict import Action, EndStream, Retry, Skip, Substitute, Verdict, action_of
+from reference.controlling import Events, outcome
 from reference.joining import Arrivals, Inbox, Items, join
+from reference.pairing import Paired, crossed, pair, zipped
 from reference.words import (
     ABSENT,
     END,
     NONE,
     Absent,
+    Answered,
     At,
     Broken,
     Cause,
@@ -38,6 +46,7 @@ from reference.words import (
     Closing,
     Code,
     Emit,
+    EndControl,
     Ending,
     Escalated,
     Invocation,
@@ -45,7 +54,9 @@ from reference.words import (
     Kind,
     Meaning,
     Next,
+    Order,
     Reading,
+    Send,
     Settlement,
     Value,
     begin,
@@ -79,7 +90,7 @@ def allowed_actions(
     """The table of supervision.md §1."""
     if broken.bad_input:
         return frozenset((Action.SKIP, Action.FAIL))
-    if node_type.reads or emitted:
+    if emitted or (node_type.reads and node_type.role is Role.NONE):
         return frozenset((Action.END_STREAM, Action.FAIL))
     actions = {Action.SKIP, Action.FAIL}
     spent = broken.cost_micro_usd or not broken.cost_known or broken.assets
@@ -125,11 +136,16 @@ class _Interpreter:
     ) -> None:
         analysis = analyse(workflow)
         assert not analysis.problems, analysis.problems
+        self.workflow = workflow
         self.types, self.scopes, self.order = workflow.types, analysis.scopes, analysis.order
         self.code, self.judge, self.keep_going = code, judge, keep_going
         self.max_retries, self.choices = max_retries, choices
         self.meaning = Meaning()
-        self.arrivals = Arrivals(workflow, self.scopes, self.meaning, choices)
+        self.begun: set[tuple[str, Lineage]] = set()
+        self.events = Events(workflow, self.scopes, self.meaning, choices)
+        self.arrivals = Arrivals(
+            workflow, self.scopes, self.meaning, choices, self.node, self.closing
+        )
 
     def run(self, inputs: Mapping[str, object]) -> Meaning:
         for name, value in inputs.items():
@@ -142,14 +158,34 @@ class _Interpreter:
     def lineages(self, scope: Scope) -> list[Lineage]:
         if not scope:
             return [()]
-        closings = self.meaning.closings
         above = self.lineages(scope[:-1])
-        return [(*p, i) for p in above for i in range(closings[scope[-1], p].n)]
+        return [(*p, i) for p in above for i in range(self.closing(scope[-1], p).n)]
+
+    def closing(self, root: str, parent: Lineage) -> Closing:
+        """How a root has closed under a parent, after whatever puts out its items."""
+        target = self.events.roots.get(root)
+        if target is None:
+            self.node(root, parent)
+        elif (root, parent) not in self.meaning.closings:
+            controllers = self.events.controllers(target)
+            for node_id in controllers:
+                self.node(node_id, parent)
+            endings = {n: self.meaning.endings[n, parent] for n in controllers}
+            self.events.close(target, parent, endings)
+        return self.meaning.closings[root, parent]
 
     def node(self, node_id: str, lineage: Lineage) -> None:
+        """Settle a node for a lineage, once."""
+        if (node_id, lineage) in self.meaning.endings:
+            return
+        assert (node_id, lineage) not in self.begun, f"{node_id} {lineage} waits for itself"
+        self.begun.add((node_id, lineage))
         arrived = self.arrivals.at(node_id, lineage)
         streams = {n: i.value for n, i in arrived.items() if isinstance(i.value, Items)}
         joined = join(self.types[node_id], arrived)
+        if isinstance(joined, Inbox) and self.types[node_id].role is not Role.NONE:
+            self.run_without_code(node_id, lineage, joined, streams)
+            return
         if isinstance(joined, Inbox) and self.choices.cancels.get((node_id, lineage), 0) < 0:
             joined = failure_of(streams)
         elif isinstance(joined, Absent) and joined.kind is Kind.FAILED:
@@ -196,12 +232,37 @@ class _Interpreter:
             except StopIteration as stop:
                 outputs: Mapping[str, object] = stop.value
                 return outputs
-            if isinstance(order, Emit):
-                play.frames.append((order.frame, play.causes))
-                answer = None
-            else:
-                answer = self.read(play, order)
+            answer = self.follow(play, order, cut_off=cancelled == steps + 0.5)
         raise AssertionError
+
+    def follow(self, play: _Play, order: Order, *, cut_off: bool) -> object:
+        """Do what node code asks for; `cut_off`: it was cancelled before it was answered."""
+        match order:
+            case Emit():
+                play.frames.append((order.frame, play.causes))
+                return None
+            case Next():
+                return self.read(play, order)
+            case EndControl():
+                self.events.end(order.target, play.at.lineage, play.at.node)
+                return None
+            case Send():
+                return self.send(play, order, cut_off=cut_off)
+
+    def send(self, play: _Play, order: Send, *, cut_off: bool) -> Answered | None:
+        """One event for a controlled node, and the answer if it is awaited."""
+        target, sender = (order.target, play.at.lineage), play.at.node
+        if not self.events.takes(*target, sender) or (
+            order.awaits and self.events.waits_for(order.target, sender)
+        ):
+            return Answered(None) if order.awaits else None
+        lineage = self.events.add(*target, sender, order.overrides, play.causes)
+        if cut_off:
+            raise _Cancelled
+        if not order.awaits:
+            return None
+        self.node(order.target, lineage)
+        return outcome(self.workflow, self.meaning, order.target, lineage)
 
     def read(self, play: _Play, order: Next) -> object:
         """The next item with a value; what is passed over on the way is survived."""
@@ -250,6 +311,78 @@ class _Interpreter:
                     self.meaning.stopped = (play.at.node, play.at.lineage)
                 self.lose(play, "failed", Absent(Kind.FAILED, here))
 
+    # ── nodes without code ───────────────────────────────────────────────────────────────
+
+    def run_without_code(
+        self, node_id: str, lineage: Lineage, inbox: Inbox, streams: Mapping[str, Items]
+    ) -> None:
+        """`Zip`, `Cross` or `Loop`: one attempt, and no invocation of anybody's code."""
+        play = _Play(At(node_id, lineage, 1, self.given(node_id, inbox)), streams, inbox.causes)
+        if self.types[node_id].role is Role.LOOP:
+            self.loop(play)
+        else:
+            self.pair(play)
+
+    def given(self, node_id: str, inbox: Inbox) -> Mapping[str, object]:
+        """What a node is given: defaults, then properties, then what is wired."""
+        slots = self.types[node_id].inputs.items()
+        defaults = {name: slot.default for name, slot in slots if slot.default is not MISSING}
+        return {**defaults, **self.workflow.node(node_id).properties, **inbox.inputs}
+
+    def pair(self, play: _Play) -> None:
+        left, right = play.streams["left"], play.streams["right"]
+        limit = play.at.inputs.get("limit")
+        made = crossed(left, right, limit) if isinstance(limit, int) else zipped(left, right)
+        cut = self.choices.cuts.get((play.at.node, play.at.lineage))
+        if cut is not None:
+            used = (cut.n, cut.n) if limit is None else (cut.n // len(right.places), None)
+            made = Paired(made.pairs[: cut.n], (used[0], used[1] or len(right.places)))
+        play.frames += [(pair(*sides, i, play.causes), NONE) for i, sides in enumerate(made.pairs)]
+        for items, passed in zip((left, right), made.passed, strict=True):
+            items.passed = passed
+            items.ended = cut is None and passed == len(items.places)
+        if made.broken:
+            play.causes |= made.read
+            self.apply(play, self.escalate(play, Broken()))
+        else:
+            play.causes |= made.causes
+            self.end(play, {}, made.cause)
+
+    def loop(self, play: _Play) -> None:
+        """Do, then ask; what an iteration hands back is settled before the next one begins."""
+        node_id, lineage, given = play.at.node, play.at.lineage, play.at.inputs
+        value = given["initial"]
+        most = given["max_iterations"]
+        assert isinstance(most, int)
+        for index in count():
+            play.frames.append(({"value": value, "index": index}, play.causes))
+            self.frame(node_id, lineage, index, play.frames[index])
+            back = self.arrivals.fed_back(node_id, (*lineage, index))
+            absents = [s for s in back.values() if isinstance(s, Absent)]
+            if absents:
+                self.end(play, {"done": union(absents)}, union(absents))
+                return
+            values = {name: s.value for name, s in back.items() if isinstance(s, Value)}
+            play.causes = play.causes.union(*(s.causes for s in back.values()))
+            value = values["next"]
+            go_on = values.get("condition", given["condition"])
+            if not isinstance(go_on, bool):
+                self.apply(play, self.escalate(play, Broken()))
+                return
+            if not go_on or index + 1 >= most:
+                self.end(play, {"done": value}, None)
+                return
+
+    def end(self, play: _Play, outputs: Mapping[str, object], cause: Absent | None) -> None:
+        """It has put out its last item, earlier than it might have if there is a cause."""
+        node_id, lineage = play.at.node, play.at.lineage
+        for name, slot in self.types[node_id].outputs.items():
+            if not slot.stream:
+                self.put(node_id, name, lineage, outputs[name], play.causes)
+        self.close(node_id, lineage, play.frames, cause, play.causes)
+        self.meaning.endings[node_id, lineage] = Ending("succeeded")
+        self.leave(node_id, lineage, play.streams, cause.kind.word if cause else "left", cause)
+
     # ── settling ─────────────────────────────────────────────────────────────────────────
 
     def succeed(self, play: _Play, outputs: Mapping[str, object], word: str) -> None:
@@ -293,11 +426,21 @@ class _Interpreter:
         if not self.types[node_id].fans_out:
             return
         self.meaning.closings[node_id, lineage] = Closing(len(frames), absent, causes)
+        if self.types[node_id].role is Role.LOOP:
+            return  # its iterations have been put out as they came
+        for index, frame in enumerate(frames):
+            self.frame(node_id, lineage, index, frame)
+
+    def frame(self, node_id: str, lineage: Lineage, index: int, frame: Frame) -> None:
+        """One item, on every slot that streams."""
         for name, slot in self.types[node_id].outputs.items():
-            for i, (frame, carried) in enumerate(frames if slot.stream else ()):
-                self.put(node_id, name, (*lineage, i), frame.get(name, ABSENT), carried)
+            if slot.stream:
+                self.put(node_id, name, (*lineage, index), frame[0].get(name, ABSENT), frame[1])
 
     def put(self, node_id: str, name: str, lineage: Lineage, value: object, causes: Causes) -> None:
+        if isinstance(value, Value | Absent):
+            self.settle(node_id, name, lineage, value)
+            return
         branch = Absent(Kind.NOT_TAKEN, frozenset((Cause(node_id, slot=name),)))
         self.settle(node_id, name, lineage, branch if value is ABSENT else Value(value, causes))
 

@@ -7,15 +7,16 @@ Read next: `interpreter.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nightwarden.lineage import Lineage, Scope
 from nightwarden.spec.catalog import InputSlot, Missing, NodeType, SlotKind
-from nightwarden.spec.scopes import edge_scope
-from nightwarden.spec.workflow import EdgeSpec, Workflow
+from nightwarden.spec.scopes import controllers, edge_scope, is_feedback, slot_streams
+from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 from reference.words import (
     ABSENT,
+    CONTROL,
     DEFAULT,
     NONE,
     STREAM,
@@ -113,7 +114,11 @@ def _slot(node_type: NodeType, name: str) -> InputSlot:
 
 
 class Arrivals:
-    """What has arrived so far, out of a meaning that is being found out."""
+    """What arrives at a node, out of a meaning that is being found out.
+
+    What is not found out yet is asked for: `settle_node` settles a node for a lineage, and
+    `close_root` closes a root under a parent.
+    """
 
     def __init__(
         self,
@@ -121,16 +126,31 @@ class Arrivals:
         scopes: Mapping[str, Scope],
         meaning: Meaning,
         choices: Choices,
+        settle_node: Callable[[str, Lineage], None],
+        close_root: Callable[[str, Lineage], Closing],
     ) -> None:
         self._workflow, self._scopes = workflow, scopes
         self._meaning, self._choices = meaning, choices
+        self._settle_node, self._close_root = settle_node, close_root
 
     def at(self, node_id: str, lineage: Lineage) -> dict[str, Input]:
-        """Every wired slot of a node, settled for one lineage."""
+        """Every wired slot of a node, settled for one lineage; what a loop is fed is none."""
         slots: dict[str, list[EdgeSpec]] = {}
         for edge in self._workflow.edges_into(node_id):
-            slots.setdefault(edge.target_slot, []).append(edge)
-        return {name: self._slot(edges, lineage) for name, edges in slots.items()}
+            if not is_feedback(edge, self._workflow):
+                slots.setdefault(edge.target_slot, []).append(edge)
+        found = {name: self._slot(edges, lineage) for name, edges in slots.items()}
+        if controllers(self._workflow, node_id):
+            event = self._meaning.slots[node_id, CONTROL][lineage]
+            assert isinstance(event, Value)
+            found[CONTROL] = Input(event.value, full=True, causes=event.causes)
+        return found
+
+    def fed_back(self, node_id: str, lineage: Lineage) -> dict[str, Settlement]:
+        """What the body of a loop hands back for one iteration, by slot."""
+        edges = self._workflow.edges_into(node_id)
+        back = [e for e in edges if is_feedback(e, self._workflow)]
+        return {e.target_slot: self._settled(e, lineage) for e in back}
 
     def _slot(self, edges: Sequence[EdgeSpec], lineage: Lineage) -> Input:
         node_type = self._workflow.types[edges[0].target]
@@ -173,7 +193,7 @@ class Arrivals:
         scope = edge_scope(edges[0], self._workflow, self._scopes)
         parent = lineage[: len(scope) - 1]
         full = parent == lineage
-        closing = self._meaning.closings[scope[-1], parent]
+        closing = self._close_root(scope[-1], parent)
         ended = [] if closing.cause is None else [closing.cause]
         if closing.never_opened:
             return Input(absent=ended[0])
@@ -192,7 +212,7 @@ class Arrivals:
 
     def _read(self, edges: Sequence[EdgeSpec], lineage: Lineage) -> Input:
         root = edge_scope(edges[0], self._workflow, self._scopes)[-1]
-        closing = self._meaning.closings[root, lineage]
+        closing = self._close_root(root, lineage)
         items = Items(self._places(edges, lineage, closing), closing)
         return Input(items, closing.cause if closing.never_opened else None, full=True)
 
@@ -213,4 +233,8 @@ class Arrivals:
         return items
 
     def _settled(self, edge: EdgeSpec, lineage: Lineage) -> Settlement:
-        return self._meaning.slots[edge.source, edge.source_slot][lineage]
+        source, slot = edge.source, edge.source_slot
+        if source != INPUTS and lineage not in self._meaning.slots.get((source, slot), {}):
+            streams = slot_streams(self._workflow.types[source], slot)
+            self._settle_node(source, lineage[:-1] if streams else lineage)
+        return self._meaning.slots[source, slot][lineage]

@@ -6,7 +6,8 @@
         step("table", rows=collect("fetch"), path="inputs.path"),
     )
 
-A wire is `"node"`, `"node.slot"`, or one of `many`, `collect`, `stream`, `wire`.
+A wire is `"node"`, `"node.slot"`, or one of `many`, `collect`, `stream`, `wire`. The types of
+`zipped`, `crossed` and `loop` are those of `flow.Zip`, `flow.Cross` and `flow.Loop`.
 
 Read next: `graphs.py`.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nightwarden.nodes.registry import Registry
 from nightwarden.spec.catalog import (
     MISSING,
     InputSlot,
@@ -41,11 +43,12 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node with its type and the wires into it."""
+    """A node with its type, the wires into it, and the nodes it controls."""
 
     spec: NodeSpec
     type: NodeType
     wires: Mapping[str, Wire]
+    controls: tuple[str, ...] = ()
 
 
 def _sources(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -137,6 +140,36 @@ def merge(name: str, **wires: str | Wire) -> Node:
     return node(name, wires, join="any")
 
 
+def built_in(name: str, type_name: str, wires: Mapping[str, str], **properties: object) -> Node:
+    """A node of a type from the library, wired to one source a slot."""
+    found = Registry().find(type_name)
+    assert found is not None
+    full = {
+        slot: Wire(_sources([source]), found.inputs[slot].kind) for slot, source in wires.items()
+    }
+    return Node(NodeSpec(id=name, type=type_name, properties=properties), found, full)
+
+
+def zipped(name: str, left: str, right: str) -> Node:
+    """Pairs of equal number."""
+    return built_in(name, "flow.Zip", {"left": left, "right": right})
+
+
+def crossed(name: str, left: str, right: str, **properties: object) -> Node:
+    """Each with each."""
+    return built_in(name, "flow.Cross", {"left": left, "right": right}, **properties)
+
+
+def loop(name: str, wires: Mapping[str, str], **properties: object) -> Node:
+    """Repeats what lies between its `value` and its `next`."""
+    return built_in(name, "flow.Loop", wires, **properties)
+
+
+def controlling(made: Node, *targets: str) -> Node:
+    """The same node, which controls these."""
+    return replace(made, controls=targets)
+
+
 def workflow(*nodes: Node, inputs: Sequence[str] = ()) -> Workflow:
     """The workflow of these nodes; it must have no problems."""
     edges = tuple(
@@ -144,6 +177,11 @@ def workflow(*nodes: Node, inputs: Sequence[str] = ()) -> Workflow:
         for n in nodes
         for name, w in n.wires.items()
         for source, slot in w.sources
+    )
+    edges += tuple(
+        EdgeSpec(source=n.spec.id, source_slot="", target=t, target_slot="", kind="control")
+        for n in nodes
+        for t in n.controls
     )
     made = Workflow(
         name="test",

@@ -20,6 +20,7 @@ from nightwarden.lineage import Lineage
 from nightwarden.spec.workflow import INPUTS
 from reference.words import (
     ABSENT,
+    CONTROL,
     DEFAULT,
     Absent,
     Cause,
@@ -102,6 +103,8 @@ class Translator:
         if isinstance(value, Gathered):
             losses = tuple((i, self._causes(c)) for i, c in value.losses)
             return Listed(tuple(value.values), tuple(value.indices), losses)
+        if isinstance(value, dict):
+            return tuple(sorted(value.items()))  # what a control event says
         return tuple(value) if isinstance(value, list) else value
 
     def _causes(self, numbers: kernel.CauseSet) -> Causes:
@@ -147,13 +150,21 @@ def aligned(outs: Sequence[OutPlan], values: Mapping[str, object]) -> tuple[obje
 
 
 def edge_names(plan: Plan) -> dict[int, int | Slot]:
-    """Every edge of a plan by its place in the workflow, or by the slot it captures."""
+    """Every edge of a plan by its place in the workflow, or by the slot it captures.
+
+    The edge by which a node is given its control events goes by that node's own `CONTROL`.
+    """
     places: dict[Slot, list[int]] = {}
     for place, spec in enumerate(plan.workflow.edges):
-        places.setdefault((spec.source, spec.source_slot), []).append(place)
+        if spec.kind == "data":
+            places.setdefault((spec.source, spec.source_slot), []).append(place)
     outs = [(n.id, out) for n in plan.nodes for out in (*n.outs, *n.ends)]
     outs += [(INPUTS, out) for out in plan.inputs.values()]
-    names: dict[int, int | Slot] = {}
+    names: dict[int, int | Slot] = {
+        root.control.index: (plan.nodes[root.node].id, CONTROL)
+        for root in plan.roots
+        if root.control is not None
+    }
     for node_id, out in outs:
         wired = iter(places.get((node_id, out.name), ()))
         for edge in out.edges:

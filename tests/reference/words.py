@@ -94,6 +94,10 @@ class Absent:
 
 
 Settlement = Value | Absent
+Overrides = tuple[tuple[str, object], ...]
+"""What a control event says, by name."""
+CONTROL = ""
+"""The slot by which a controlled node is given its events."""
 
 
 def union(absents: Iterable[Absent]) -> Absent:
@@ -156,6 +160,28 @@ class Emit:
     frame: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Node code sends an event to a node it controls; if it `awaits`, it is told `Answered`."""
+
+    target: str
+    overrides: Overrides
+    awaits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndControl:
+    """Node code sends nothing more to a node it controls."""
+
+    target: str
+
+
+class Answered(NamedTuple):
+    """What came of an event, by slot; None if nothing did."""
+
+    outputs: tuple[tuple[str, object], ...] | None
+
+
 @dataclass(eq=False)
 class Broken(Exception):
     """Node code raises. The facts are those that decide what may be answered."""
@@ -174,7 +200,8 @@ class Broken(Exception):
 
 
 Outputs = Mapping[str, object]
-Running = Generator[Next | Emit, object, Outputs]
+Order = Next | Emit | Send | EndControl
+Running = Generator[Order, object, Outputs]
 Code = Callable[[At], Outputs | Running]
 Judge = Callable[[str, Lineage, int, frozenset[Action]], Verdict]
 
@@ -207,12 +234,14 @@ class Cut:
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What the design leaves to the order of events: where fan-outs were cut short, in which
-    order an arrival-order reader got its items, and after how many steps of its code a failed
-    item cancelled a reader (-1: before it had begun)."""
+    order an arrival-order reader got its items, after how many steps of its code a failed
+    item cancelled a reader (-1: before it had begun; a half more: it waited for an answer), and
+    who sent the events of a controlled node."""
 
     cuts: Mapping[tuple[str, Lineage], Cut] = field(default_factory=dict)
     arrivals: Mapping[tuple[str, Lineage, str], tuple[int, ...]] = field(default_factory=dict)
-    cancels: Mapping[tuple[str, Lineage], int] = field(default_factory=dict)
+    cancels: Mapping[tuple[str, Lineage], float] = field(default_factory=dict)
+    senders: Mapping[tuple[str, Lineage], tuple[str, ...]] = field(default_factory=dict)
 
 
 class Invocation(NamedTuple):

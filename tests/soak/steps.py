@@ -34,6 +34,7 @@ class World:
     wrong: int = 0
     suspends: bool = False
     calls: Counter[str] = field(default_factory=Counter)
+    begun: Counter[tuple[str, tuple[int, ...], int]] = field(default_factory=Counter)
     seen: list[str] = field(default_factory=list)
 
     def dice(self, name: str, ctx: Context, *more: object) -> random.Random:
@@ -44,6 +45,7 @@ class World:
         """Let some time pass; then perhaps fail."""
         if not moment:
             self.calls[name] += 1
+            self.begun[name, ctx.lineage, ctx.attempt] += 1
         dice = self.dice(name, ctx, moment)
         for _ in range(dice.randint(0, 2)):
             await asyncio.sleep(dice.choice(DELAYS_S))

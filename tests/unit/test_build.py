@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spec_nodes as t
 from spec_nodes import CATALOG, catalog, loaded
 
+import nightwarden as nw
 from nightwarden.errors import SpecError
 from nightwarden.nodes.define import node
 from nightwarden.spec.build import Builder, workflow
@@ -321,3 +323,28 @@ def test_a_handle_can_be_fanned_out_or_collected_but_not_both() -> None:
         w.add(t.words, text="x").collect().each()
     with pytest.raises(ValueError, match="has no slots"):
         urls.slot("x")
+
+
+def test_a_workflow_built_in_python_names_the_files_with_its_steps(tmp_path: Path) -> None:
+    """Its canonical form can be loaded again as a file (kernel.md §5)."""
+    steps = "from nightwarden import node\n@node\ndef twice(x: int) -> int:\n    return 2 * x\n"
+    (tmp_path / "my_steps.py").write_text(steps)
+    code = compile(
+        "import nightwarden as nw\n"
+        "with nw.workflow('w', python=['my_steps.py']) as w:\n"
+        "    w.add('my_steps.Twice', id='a', x=w.input('x', int))\n"
+        "built = w.build()\n",
+        str(tmp_path / "w.py"),
+        "exec",
+    )
+    space: dict[str, Any] = {}
+    exec(code, space)
+    built = space["built"]
+    assert built.python == ("my_steps.py",)
+    (tmp_path / "w.json").write_text(json.dumps(built.canonical()))
+    assert nw.load(tmp_path / "w.json", trust=True).canonical() == built.canonical()
+
+
+def test_a_python_file_that_is_not_there_is_told_when_the_workflow_is_begun() -> None:
+    with pytest.raises(SpecError, match="there is no such file"):
+        nw.workflow("w", python=["no_such_steps.py"])

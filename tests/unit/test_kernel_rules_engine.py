@@ -487,13 +487,29 @@ def test_a_caller_is_released_when_the_run_ends() -> None:
     ]
 
 
-def test_a_run_that_stops_takes_no_more_events() -> None:
+def test_who_asks_while_the_run_stops_is_cancelled_and_gets_no_answer_to_go_on_with() -> None:
     """row: K1-FAN-CONTROL, K3-STOP"""
     run = begun(controlled)
     run.fails("once")
     run.decides(Fail())
     call = send(run, "one", 5, awaits=True)
-    assert [(a.call, a.error) for a in run.of(Answer)] == [(call, "the run is ending")]
+    assert (run.of(Answer), [(e.call, e.gently) for e in run.of(Halt)]) == ([], [(call, False)])
+
+
+def test_an_event_sent_while_the_run_stops_is_due_and_starts_nothing() -> None:
+    """row: K1-FAN-CONTROL, K3-STOP
+
+    The sender drains and its result is kept: an event that was dropped would never be sent again.
+    """
+    run = begun(controlled)
+    run.fails("once")
+    run.decides(Fail())
+    send(run, "one", 5)
+    run.returns("one")
+    run.returns("two")
+    assert not run.ran("tool")
+    assert (run.node("tool").due, run.node("tool").unrun) == (1, 1)
+    assert run.status() == "failed"
 
 
 def test_a_stop_cancels_who_waits_for_an_answer_and_lets_who_has_it_finish() -> None:

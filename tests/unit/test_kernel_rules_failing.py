@@ -661,7 +661,52 @@ def test_what_a_stopped_run_did_not_get_to_is_unrun_and_no_bug() -> None:
     assert run.status() == "failed"
     each = run.node("each")
     assert (each.due, each.succeeded, each.failed, each.unrun) == (3, 1, 1, 1)
-    assert (run.exit("items", "each").delivered, run.exit("items", "each").unrun) == (1, 2)
+    end = run.exit("items", "each")
+    assert (end.delivered, end.failed, end.unrun) == (1, 1, 1)
+    items = run.root("items")
+    assert (items.kept, items.missing, items.unfinished) == (1, (), 2)
+
+
+def test_what_broke_off_counts_at_its_own_exit_and_what_would_have_followed_as_unrun() -> None:
+    """row: K1-LEDGER-1"""
+    run = started(
+        fan("items"), step("a", x="items"), step("b", x="a"), step("c", x="items"), step("d")
+    )
+    run.emits("items", 0, 1, 2)
+    run.returns("items")
+    run.returns("c", 0)
+    run.fails("a", 1)
+    run.tell(Suspended(run.calls["c", (1,)], reason="later"))
+    run.tell(RunCancelled("by hand"))
+    for name, lineage in [*run.calls]:
+        run.halted(name, *lineage)
+    found = {e.name: (e.delivered, e.failed, e.suspended, e.unrun) for e in run.root("items").exits}
+    assert found == {"b": (0, 0, 0, 3), "c": (1, 1, 1, 0)}
+    (at_the_run,) = [e for e in run.machine.report().run.exits if e.name == "d"]
+    assert (at_the_run.failed, at_the_run.unrun) == (1, 0)
+    assert (run.root("items").kept, run.root("items").unfinished) == (0, 3)
+
+
+def test_only_items_that_are_through_are_kept_in_a_run_that_stopped() -> None:
+    """row: K1-LEDGER-HEADLINE"""
+    run = started(fan("items"), step("a", x="items"), step("b", x="items"))
+    run.emits("items", *range(6))
+    run.returns("items")
+    for name, item in (("a", 0), ("b", 0), ("a", 1), ("b", 2)):
+        run.returns(name, item)
+    run.fails("a", 3)
+    run.decides(Skip())
+    run.fails("a", 4)
+    run.decides(Skip())
+    run.returns("b", 4)
+    run.fails("a", 5)
+    run.decides(Fail("enough"))
+    for item in (1, 3, 5):
+        run.fails("b", item)
+    run.fails("a", 2)
+    items = run.root("items")
+    assert [m.lineage for m in items.missing] == [(3,), (4,)]
+    assert (items.kept, items.failed, items.unfinished) == (1, 0, 3)
 
 
 # -- stopping --

@@ -11,7 +11,7 @@ from reference.graphs import cases
 from reference.interpreter import interpret
 from reference.words import Meaning, Value
 
-from nightwarden.spec.scopes import analyse, edge_scope
+from nightwarden.spec.scopes import analyse, controllers, edge_scope
 
 
 def meaning_of(case: Case, *, keep_going: bool = False) -> Meaning:
@@ -32,11 +32,15 @@ def test_every_edge_settles_once_for_every_item_of_its_scope(case: Case) -> None
     meaning = meaning_of(case)
     analysis = analyse(case.workflow)
     due: dict[tuple[str, ...], set[tuple[int, ...]]] = {(): {()}}
-    for scope in [(*s, n) for n, s in analysis.scopes.items() if case.workflow.types[n].fans_out]:
+    scopes = [(*s, n) for n, s in analysis.scopes.items() if case.workflow.types[n].fans_out]
+    scopes += [s for n, s in analysis.scopes.items() if controllers(case.workflow, n)]
+    for scope in scopes:
         due[scope] = {
             (*p, i) for (n, p), c in meaning.closings.items() if n == scope[-1] for i in range(c.n)
         }
     for edge in case.workflow.edges:
+        if edge.kind == "control":
+            continue
         scope = edge_scope(edge, case.workflow, analysis.scopes)
         assert set(meaning.slots.get((edge.source, edge.source_slot), {})) == due[scope]
     for node_id, scope in analysis.scopes.items():

@@ -265,6 +265,53 @@ EVENTS: list[tuple[Event, str]] = [
         ),
         "⛨ a [2] ended early, kept 4",
     ),
+    (
+        events.SteeringArmed(supervisor="dog", watches=("fix",), monitors=("repeat=3",)),
+        "◇ dog watches fix, 1 monitor",
+    ),
+    (
+        events.SteeringWoken(supervisor="dog", number=3, triggers=("repeat=3",), dropped=2),
+        "◇ dog woke, evaluation 3: repeat=3 (2 events unseen)",
+    ),
+    (
+        events.SteeringDeferred(supervisor="dog", trigger="turn boundary", wait_s=12.0),
+        "◇ dog puts a look off for 12 s: turn boundary",
+    ),
+    (
+        events.SteeringEvaluated(
+            supervisor="dog", outcome="silent", number=3, limit=20, reason="it is on its way"
+        ),
+        "◇ dog says nothing (3 of 20): it is on its way",
+    ),
+    (
+        events.SteeringParked(supervisor="dog", failures=3, detail="no answer", retry_in_s=600),
+        "◇ dog is parked after 3 failures, tries again in 10 min: no answer",
+    ),
+    (
+        events.SteeringExhausted(supervisor="dog", limit=20),
+        "◇ dog has spent what it may: 20 evaluations",
+    ),
+    (events.SteeringDone(supervisor="dog", reason="all green"), "◇ dog is done: all green"),
+    (
+        events.UserMessageQueued(message_id="m1", author="dog", node_id="fix", text="Look up."),
+        "◇ dog to fix: Look up.",
+    ),
+    (
+        events.UserMessageDelivered(message_id="m1", author="dog"),
+        "◇ message m1 of dog was delivered",
+    ),
+    (
+        events.UserMessageConsumed(message_id="m1", author="dog"),
+        "◇ message m1 of dog was taken up",
+    ),
+    (
+        events.UserMessageCancelled(message_id="m1", author="dog", reason="a newer one came"),
+        "◇ message m1 of dog was cancelled: a newer one came",
+    ),
+    (
+        events.UserMessageExpired(message_id="m1", author="dog", reason="the node ended"),
+        "◇ message m1 of dog expired: the node ended",
+    ),
 ]
 
 

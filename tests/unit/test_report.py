@@ -11,7 +11,7 @@ import pytest
 
 import nightwarden as nw
 from nightwarden.report import RunReport, differences, fold_report, report_json, report_text
-from nightwarden.store.jsonl import RunFolder
+from nightwarden.store.opening import open_store
 
 ANSWERS = """
 - when: {node: price, signature: "node:no-tag"}
@@ -64,7 +64,8 @@ def play(tmp_path: Path, names: list[str], **options: Any) -> tuple[nw.RunResult
 
 
 def events_of(tmp_path: Path, run_id: str) -> list[Mapping[str, Any]]:
-    return list(RunFolder(tmp_path).read(run_id))
+    with open_store(tmp_path) as store:
+        return list(store.read(run_id))
 
 
 def supervised(tmp_path: Path, names: list[str]) -> tuple[nw.RunResult, RunReport]:
@@ -211,11 +212,11 @@ def test_records_of_other_versions_have_a_report_too() -> None:
 def test_the_json_is_versioned_and_has_money_in_dollars(helped: RunReport) -> None:
     form = report_json(helped)
     assert form["version"] == 1
-    assert form["costs"] == {
-        "nodes_usd": {"price": 1.25},
-        "total_usd": 1.25,
-        "supervisor_usd": 0.0,
-    }
+    costs: Any = form["costs"]
+    assert costs["nodes_usd"] == {"price": 1.25}
+    assert (costs["total_usd"], costs["supervisor_usd"]) == (1.25, 0.0)
+    assert costs["models"] == [{"model": "", "steps_usd": 1.25, "supervisor_usd": 0.0}]
+    assert sum(day["steps_usd"] for day in costs["days"]) == 1.25
     assert [m["label"] for m in form["missing"]] == ["gone-1", "gone-2"]  # type: ignore[attr-defined]
     json.dumps(form, allow_nan=False)
 
@@ -257,19 +258,36 @@ def test_what_differs_is_named(tmp_path: Path) -> None:
     assert "status: completed → failed" in differences(before, failed)
 
 
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_what_never_ran_is_not_kept(tmp_path: Path, keep_going: bool) -> None:
+    """kernel.md §1: kept are items lost, failed or unrun at none of the exits."""
+    names = ["gone-1", *("a" * 9)]
+    result, report = play(tmp_path, names, keep_going=keep_going)
+    (ledger,) = result.ledger["roots"]
+    through = sum(n["succeeded"] for n in result.ledger["nodes"] if n["node_id"] == "price")
+    assert (ledger["items"], ledger["kept"]) == (10, 9 if keep_going else through)
+    assert ledger["kept"] + len(ledger["missing"]) + ledger["unfinished"] == 10
+    assert f"{ledger['kept']}/10 items" in result.headline
+    assert f"kept {ledger['kept']} of 10" in report_text(report)
+
+
+def test_the_item_that_stopped_a_run_is_missing_by_name(tmp_path: Path) -> None:
+    _, report = play(tmp_path, ["a", "gone-1"])
+    (missing,) = report.missing
+    assert (missing.root, missing.item, missing.label, missing.node, missing.kind) == (
+        "read.output[*]",
+        "2",
+        "gone-1",
+        "price",
+        "failed",
+    )
+    told = squeezed(report_text(report))
+    assert "1 item of read.output[*] failed at price: gone-1 is gone" in told
+
+
 def test_the_ends_of_a_record_are_read_without_its_middle(tmp_path: Path) -> None:
     result, report = supervised(tmp_path, ["a" * 1000] * 200)
-    first, last = RunFolder(tmp_path).ends(result.run_id)
+    with open_store(tmp_path) as store:
+        first, last = store.ends(result.run_id)
     assert (first["type"], last["type"]) == ("run_started", "run_completed")
     assert fold_report([first, last]).headline == report.headline
-    path = Path(result.record)
-    path.write_bytes(path.read_bytes()[:-40])  # a last line that was not finished
-    _, last = RunFolder(tmp_path).ends(result.run_id)
-    assert last["type"] != "run_completed"
-
-
-def test_a_record_of_one_line_has_only_a_beginning(tmp_path: Path) -> None:
-    result, _ = supervised(tmp_path, ["a"])
-    path = Path(result.record)
-    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
-    assert [event["type"] for event in RunFolder(tmp_path).ends(result.run_id)] == ["run_started"]

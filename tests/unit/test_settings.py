@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from nightwarden.settings import FILE, SETTINGS, BadSettings, Settings, load_settings
+from nightwarden.settings import (
+    FILE,
+    SETTINGS,
+    BadSettings,
+    ModelEntry,
+    Settings,
+    load_settings,
+)
 
 
 def put(folder: Path, text: str) -> Path:
@@ -30,8 +37,13 @@ def test_every_setting_can_be_set_in_the_file(tmp_path: Path) -> None:
         tmp_path,
         """
         store.url = "kept"
+        store.blobs = "large"
+        store.keep_days = 30
+        store.keep_last = 100
+        allowed_models = ["ollama:*", "anthropic:claude-*"]
         [supervisor]
         mode = "scripted:answers.yaml"
+        model = "ollama:llama3.2"
         max_decisions = 3
         max_retries = 0
         cost_cap_usd = 0.25
@@ -45,7 +57,12 @@ def test_every_setting_can_be_set_in_the_file(tmp_path: Path) -> None:
     )
     assert load_settings(tmp_path, environ={}) == Settings(
         store_url="kept",
+        store_blobs="large",
+        store_keep_days=30,
+        store_keep_last=100,
         supervisor_mode="scripted:answers.yaml",
+        supervisor_model="ollama:llama3.2",
+        allowed_models=("ollama:*", "anthropic:claude-*"),
         supervisor_max_decisions=3,
         supervisor_max_retries=0,
         supervisor_cost_cap_usd=0.25,
@@ -112,7 +129,7 @@ def test_an_unknown_key_is_an_error_that_names_the_nearest_one(tmp_path: Path) -
             "run.stop_grace_s is inf, but has to be seconds, 0 or more",
         ),
         ("run.trust = 3", "run.trust is 3, but has to be true or false"),
-        ("store.url = ''", "store.url is '', but has to be a folder"),
+        ("store.url = ''", "store.url is '', but has to be a folder or postgresql://…"),
         (
             "supervisor.cost_cap_usd = true",
             "supervisor.cost_cap_usd is True, but has to be dollars, 0 or more",
@@ -152,3 +169,51 @@ def test_a_variable_that_is_no_setting_is_a_remark_and_a_secret_is_none(tmp_path
         "NIGHTWARDEN_STOER_URL in the environment is no setting; "
         "did you mean NIGHTWARDEN_STORE_URL?",
     )
+
+
+def test_models_are_a_table_by_name(tmp_path: Path) -> None:
+    """events.md, Settings: models."NAME".{base_url, price_in, price_out}."""
+    put(
+        tmp_path,
+        """
+        [models."ollama:llama3.2:3b"]
+        base_url = "http://gpu.lan:11434/v1"
+        [models."openai:*"]
+        price_in = 1.25
+        price_out = "10"
+        """,
+    )
+    assert load_settings(tmp_path, environ={}).models == {
+        "ollama:llama3.2:3b": ModelEntry(base_url="http://gpu.lan:11434/v1"),
+        "openai:*": ModelEntry(price_in=1.25, price_out=10.0),
+    }
+
+
+def test_what_is_wrong_with_a_model_is_said_with_its_place(tmp_path: Path) -> None:
+    put(tmp_path, '[models."openai:gpt-5"]\nprice_in = -1\nprice_inn = 1\nbase_url = 3\n')
+    assert problems(tmp_path) == (
+        'nightwarden.toml: models."openai:gpt-5".price_in is -1, but has to be dollars for a '
+        "million tokens, 0 or more",
+        'nightwarden.toml: models."openai:gpt-5".price_inn is no setting; did you mean price_in?',
+        'nightwarden.toml: models."openai:gpt-5".base_url is 3, but has to be a web address',
+    )
+
+
+@pytest.mark.parametrize("text", ["models = 1", 'models.gpt = "x"', "models = []"])
+def test_models_that_are_no_table_are_refused(tmp_path: Path, text: str) -> None:
+    put(tmp_path, text)
+    assert "models is no table of models" in problems(tmp_path)[0]
+
+
+def test_allowed_models_are_a_list_and_in_the_environment_separated_by_commas(
+    tmp_path: Path,
+) -> None:
+    environ = {"NIGHTWARDEN_ALLOWED_MODELS": "ollama:*, openai:gpt-5*"}
+    assert load_settings(tmp_path, environ=environ).allowed_models == ("ollama:*", "openai:gpt-5*")
+    put(tmp_path, "allowed_models = 3")
+    assert "allowed_models is 3" in problems(tmp_path)[0]
+
+
+def test_an_empty_list_of_allowed_models_is_kept_for_it_allows_none(tmp_path: Path) -> None:
+    put(tmp_path, "allowed_models = []")
+    assert load_settings(tmp_path, environ={}).allowed_models == ()

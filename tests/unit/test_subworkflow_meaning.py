@@ -179,7 +179,7 @@ def outer_case(inner: Case, pre: Sequence[str]) -> Within:
     return Within(made, acts, {}, inner.max_retries, inner=inner)
 
 
-@given(cases(), PRE)
+@given(cases(plain=True), PRE)
 def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
     case: Case, pre: list[str]
 ) -> None:
@@ -192,7 +192,7 @@ def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
     event(f"ties {any(e.target_slot in TIES for e in outer.workflow.edges)}")
 
 
-@given(cases(), PRE)
+@given(cases(plain=True), PRE)
 def test_an_item_that_never_comes_runs_nothing_inside(case: Case, pre: list[str]) -> None:
     """Nor a step that follows nothing: a branch not taken never runs, and neither does a loss."""
     inner = replace(case, workflow=one_edge_a_list(strict(with_two_inputs(case.workflow))))
@@ -222,7 +222,7 @@ def strict(inner: Workflow) -> Workflow:
     return replace(inner, types=types, edges=tuple(edges))
 
 
-@given(cases(), PRE, PACES)
+@given(cases(plain=True), PRE, PACES)
 def test_the_kernel_does_what_the_inlined_workflow_means(
     case: Case, pre: list[str], pace: Pace
 ) -> None:
@@ -260,7 +260,7 @@ def one_edge_a_list(inner: Workflow) -> Workflow:
     return replace(inner, edges=tuple(edges))
 
 
-@given(cases())
+@given(cases(plain=True))
 def test_where_nothing_has_to_be_tied_the_graph_is_the_one_drawn_by_hand(case: Case) -> None:
     made = inlined(case.workflow, {"cfg": {}}, x="cfg")
     by_hand = [

@@ -584,10 +584,10 @@ def test_a_mode_names_a_supervisor(text: str, kind: type) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("agent", "supervision by a model is not built in this version; use scripted:FILE"),
-        ("agent:some/model", "not built in this version"),
-        ("shadow", "not built in this version"),
-        ("shadow:agent", "not built in this version"),
+        ("agent", "supervision by a model cannot be had here; use scripted:FILE"),
+        ("agent:some/model", "cannot be had here"),
+        ("shadow", "cannot be had here"),
+        ("shadow:agent", "cannot be had here"),
         ("shadow:off", "nothing to watch"),
         ("shadow:shadow:operator", "nothing to watch"),
         ("scripted", "write scripted:FILE"),

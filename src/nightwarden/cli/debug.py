@@ -26,10 +26,12 @@ from nightwarden.cli.options import (
     StrictExit,
     Supervise,
     SupervisorCostCap,
+    SupervisorModel,
     Trust,
 )
 from nightwarden.cli.output import Output
 from nightwarden.cli.run import Wanted, perform
+from nightwarden.cli.supervising import Limits
 
 PERSON: Final = "operator"
 
@@ -45,6 +47,7 @@ def debug(
     nodes: Nodes = None,
     trust: Trust = False,
     supervise: Supervise = None,
+    supervisor_model: SupervisorModel = None,
     max_decisions: MaxDecisions = None,
     max_retries: MaxRetries = None,
     decision_timeout: DecisionTimeout = None,
@@ -75,10 +78,13 @@ def debug(
         nodes=nodes or (),
         trust=trust,
         supervise=PERSON if break_on_failure else supervise,
-        max_decisions=max_decisions,
-        max_retries=max_retries,
-        decision_timeout=decision_timeout,
-        supervisor_cost_cap=supervisor_cost_cap,
+        limits=Limits(
+            supervisor_model=supervisor_model,
+            max_decisions=max_decisions,
+            max_retries=max_retries,
+            decision_timeout=decision_timeout,
+            supervisor_cost_cap=supervisor_cost_cap,
+        ),
         keep_going=keep_going,
         store=store,
         run_id=run_id,

@@ -60,7 +60,7 @@ def demo(
     from nightwarden.session import Session
 
     folder = keep or FOLDER
-    store = keep / "record" if keep is not None else Path(settings.store_url)
+    store = str(keep / "record") if keep is not None else settings.store_url
     workflow, answers = example("pages.yaml"), example("pages.answers.yaml")
     folder.mkdir(parents=True, exist_ok=True)
     out.say("Serving 200 pages of Python's documentation from this machine …")
@@ -85,19 +85,20 @@ def demo(
     return exit_code(result)
 
 
-def _write_report(folder: Path, store: Path, result: RunResult) -> Path:
+def _write_report(folder: Path, store: str, result: RunResult) -> Path:
     from nightwarden.cli.graph import put
     from nightwarden.cli.report import read_report
     from nightwarden.report import report_text
-    from nightwarden.store.jsonl import RunFolder
+    from nightwarden.store.opening import open_store
 
     path = folder / "report.txt"
-    put(path, report_text(read_report(RunFolder(store), result.run_id)))
+    with open_store(store) as opened:
+        put(path, report_text(read_report(opened, result.run_id)))
     return path
 
 
 def _next(
-    folder: Path, report: Path, workflow: Path, store: Path | None, result: RunResult
+    folder: Path, report: Path, workflow: Path, store: str | None, result: RunResult
 ) -> Iterator[str]:
     """Where things lie, and commands that work as they stand."""
     typed = program()

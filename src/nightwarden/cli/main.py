@@ -12,26 +12,33 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final, NoReturn
 
 import typer
 
 from nightwarden import __version__
+from nightwarden.cli.cancel import cancel
 from nightwarden.cli.completing import is_completing
+from nightwarden.cli.costs import costs
 from nightwarden.cli.debug import debug
 from nightwarden.cli.demo import demo
+from nightwarden.cli.events import events
 from nightwarden.cli.failing import COMPLETED, FAILED, NAME, USAGE, explained
 from nightwarden.cli.graph import graph
+from nightwarden.cli.keeping import delete, export, prune, take_in
+from nightwarden.cli.message import message
 from nightwarden.cli.new import new
 from nightwarden.cli.nodes import nodes
 from nightwarden.cli.output import Output, close_streams, prepare_streams
 from nightwarden.cli.replay import replay
 from nightwarden.cli.report import report
+from nightwarden.cli.resume import resume
 from nightwarden.cli.run import run
 from nightwarden.cli.runs import runs
 from nightwarden.cli.show import show
 from nightwarden.cli.validate import validate
+from nightwarden.cli.verify import verify
 
 app = typer.Typer(
     name=NAME,
@@ -40,8 +47,34 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (new, run, debug, validate, graph, nodes, report, runs, show, replay, demo):
+_runs = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+_runs.callback()(runs)
+_runs.command("delete")(delete)
+_runs.command("export")(export)
+_runs.command("import")(take_in)
+_runs.command("prune")(prune)
+
+_COMMANDS: Final[Sequence[Callable[..., int]]] = (
+    new,
+    run,
+    debug,
+    resume,
+    validate,
+    graph,
+    nodes,
+    show,
+    report,
+    events,
+    verify,
+    costs,
+    cancel,
+    message,
+    replay,
+    demo,
+)
+for _command in _COMMANDS:
     app.command()(_command)
+app.add_typer(_runs, name="runs")
 
 _SUPERVISE: Final = "--supervise"
 _WORKFLOWS: Final = (".yaml", ".yml", ".json")

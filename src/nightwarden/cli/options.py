@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nightwarden.cli.failing import Usage
+from nightwarden.cli.completing import run_ids
 from nightwarden.cli.output import Output
 
 if TYPE_CHECKING:
     from nightwarden.settings import Settings
-    from nightwarden.store.jsonl import RunFolder
+    from nightwarden.store.sqlstore import SqlStore
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The workflow: YAML or JSON.")]
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or 'last'.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run's id, the beginning of one, or 'last'.",
+        autocompletion=run_ids,
+    ),
 ]
 Nodes = Annotated[
     list[Path] | None,
@@ -29,8 +34,13 @@ Trust = Annotated[
     bool, typer.Option("--trust", help="Import the Python files the workflow itself names.")
 ]
 Store = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="DIR", help="Where runs are recorded [default: .nightwarden]."),
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="Where runs are recorded: a folder, sqlite:FILE or postgresql://… "
+        "[default: .nightwarden].",
+    ),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON; what people read goes to stderr.")
@@ -57,8 +67,16 @@ Supervise = Annotated[
     typer.Option(
         "--supervise",
         metavar="[MODE]",
-        help="Who decides when a step fails: scripted:FILE, operator, replay:RUN, "
-        "shadow:MODE, or off. Without MODE: a model, which this version does not have.",
+        help="Who decides when a step fails: agent[:MODEL], scripted:FILE, operator, "
+        "replay:RUN, shadow[:MODE], or off. Without MODE: agent, a model.",
+    ),
+]
+SupervisorModel = Annotated[
+    str | None,
+    typer.Option(
+        "--supervisor-model",
+        metavar="ID",
+        help="The model that decides, as provider:name, such as ollama:llama3.2.",
     ),
 ]
 MaxDecisions = Annotated[
@@ -87,6 +105,12 @@ KeepGoing = Annotated[
     bool,
     typer.Option("--keep-going", help="After a failure, go on with what does not depend on it."),
 ]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach", help="Run in a process of its own that outlives this terminal, and say its id."
+    ),
+]
 RunIdOption = Annotated[
     str | None, typer.Option("--run-id", metavar="ID", help="The id of the run, a new one.")
 ]
@@ -105,19 +129,18 @@ def settings_for(out: Output) -> Settings:
     return settings
 
 
-def store_of(store: Path | None, settings: Settings) -> Path:
+def store_of(store: str | None, settings: Settings) -> str:
     """Where runs are recorded: the option, else the setting."""
-    return store if store is not None else Path(settings.store_url)
+    return store if store is not None else settings.store_url
 
 
-def runs_in(store: Path | None, out: Output) -> RunFolder:
-    """The recorded runs, for commands that only read."""
-    from nightwarden.store.jsonl import RunFolder
-
-    return RunFolder(store_of(store, settings_for(out)))
+def runs_in(store: str | None, out: Output) -> SqlStore:
+    """The recorded runs, for commands that read, or leave a word for a run; to be closed."""
+    return opened(store, settings_for(out))
 
 
-def not_negative(option: str, value: float | None) -> None:
-    """Raise `Usage` for a bound below zero, or for none that can be counted with."""
-    if value is not None and not 0 <= value < float("inf"):
-        raise Usage(f"{option} is {value:g}, but has to be 0 or more; 0 means none")
+def opened(store: str | None, settings: Settings) -> SqlStore:
+    """The store of the option, else of the settings; to be closed."""
+    from nightwarden.store.opening import open_store
+
+    return open_store(store_of(store, settings), blobs=settings.store_blobs)

@@ -30,7 +30,8 @@ COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "blue": 
 class Output:
     """The two streams of one command.
 
-    `above` prints a line over what is drawn on the terminal. `lost` says, for the whole process,
+    `above` prints a line over what is drawn on the terminal. `unread` says that whoever read
+    standard output has gone. `lost` says, for the whole process,
     why standard output could not be written; empty while it could.
     """
 
@@ -40,6 +41,7 @@ class Output:
         self.quiet = quiet
         self.as_json = as_json
         self.above: Callable[[str], None] | None = None
+        self.unread = False
 
     def say(self, line: str = "", colour: str = "") -> None:
         """A line of the result."""
@@ -72,9 +74,11 @@ class Output:
 
     def data(self, value: object) -> None:
         """The result as JSON."""
-        encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
-        ascii_only = encoding.replace("-", "") != "utf8"
-        self._write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=ascii_only) + "\n")
+        self._write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=_ascii_only()) + "\n")
+
+    def data_line(self, value: object) -> None:
+        """One of many results, as JSON in a line."""
+        self._write(sys.stdout, json.dumps(value, ensure_ascii=_ascii_only()) + "\n")
 
     @property
     def draws(self) -> bool:
@@ -94,11 +98,18 @@ class Output:
             stream.write(text)
             stream.flush()
         except BrokenPipeError:
+            self.unread = self.unread or stream is sys.stdout
             silence(stream)
         except (OSError, ValueError) as error:
             if stream is sys.stdout:
                 Output.lost = getattr(error, "strerror", None) or str(error)
+                self.unread = True
             silence(stream)
+
+
+def _ascii_only() -> bool:
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return encoding.replace("-", "") != "utf8"
 
 
 def painted(line: str, colour: str, stream: TextIO | None) -> str:

@@ -8,7 +8,7 @@ Read next: `running.py`, `report.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from nightwarden.cli.failing import CANCELLED, COMPLETED, FAILED, Usage
@@ -20,15 +20,15 @@ from nightwarden.cli.options import (
     RunArgument,
     Store,
     Trust,
+    opened,
     settings_for,
-    store_of,
 )
 from nightwarden.cli.output import Output
 from nightwarden.cli.report import read_report
 
 if TYPE_CHECKING:
     from nightwarden import Bounds
-    from nightwarden.result import RunResult
+    from nightwarden.report import RunReport
 
 FORMAT: Final = 1
 _NO_LIMIT: Final = 1_000_000_000
@@ -56,52 +56,50 @@ def replay(
     from nightwarden.cli.run import engine_options
     from nightwarden.cli.running import carry_out, conclude
     from nightwarden.library import recorded
-    from nightwarden.report import differences
     from nightwarden.session import Session
-    from nightwarden.store.jsonl import RunFolder
 
-    folder = RunFolder(store_of(store, settings))
-    before = read_report(folder, run)
-    if not before.definition:
-        raise Usage(f"the record of {run} has no beginning, so there is nothing to replay")
-    workflow, inputs = recorded(
-        before.definition, before.inputs, nodes=nodes or (), trust=trust or settings.run_trust
-    )
-    session = Session(
-        workflow,
-        inputs,
-        supervise=f"replay:{before.run_id}" if before.supervisor else None,
-        bounds=_bounds(before.bounds),
-        store=folder.root,
-        keep_going=bool(before.bounds.get("keep_going")),
-        **engine_options(settings),
-    )
-    result = carry_out(session, out)
-    conclude(session, result, out)
-    found = differences(before, read_report(folder, session.run_id))
-    _tell(before.run_id, result, found, out)
+    with opened(store, settings) as place:
+        before = read_report(place, run)
+        if not before.definition:
+            raise Usage(f"the record of {run} has no beginning, so there is nothing to replay")
+        workflow, inputs = recorded(
+            before.definition, before.inputs, nodes=nodes or (), trust=trust or settings.run_trust
+        )
+        session = Session(
+            workflow,
+            inputs,
+            supervise=f"replay:{before.run_id}" if before.supervisor else None,
+            bounds=_bounds(before.bounds),
+            store=place,
+            keep_going=bool(before.bounds.get("keep_going")),
+            **engine_options(settings),
+        )
+        result = carry_out(session, out)
+        conclude(session, result, out)
+        differs = _tell(before, read_report(place, session.run_id), out)
     if result.status == "cancelled":
         return CANCELLED
-    return FAILED if found else COMPLETED
+    return FAILED if differs else COMPLETED
 
 
-def _tell(replayed: str, result: RunResult, found: Sequence[str], out: Output) -> None:
+def _tell(before: RunReport, after: RunReport, out: Output) -> bool:
+    """Show the difference; whether there is one."""
+    from nightwarden.report import compare, comparison_json, comparison_text, costs_text
+
     if out.as_json:
-        out.data(
-            {
-                "version": FORMAT,
-                "replayed": replayed,
-                "run_id": result.run_id,
-                "same": not found,
-                "differences": list(found),
-            }
-        )
-    if not found:
-        out.say(f"   same as {replayed}: status, decisions, items, counts")
-        return
-    out.say(f"   differs from {replayed}:")
-    for line in found:
-        out.say(f"     {line}")
+        told = {"version": FORMAT, "replayed": before.run_id, "run_id": after.run_id}
+        out.data({**told, **comparison_json(before, after)})
+    found = compare(before, after)
+    if found:
+        out.say(f"   differs from {before.run_id}:")
+        for line in comparison_text(found):
+            out.say(f"     {line}")
+    else:
+        out.say(f"   same as {before.run_id}: status, decisions, items, outputs, counts")
+    costs = costs_text(before, after)
+    if costs:
+        out.say(f"   costs     {costs}")
+    return bool(found)
 
 
 def _bounds(recorded: Mapping[str, Any]) -> Bounds:

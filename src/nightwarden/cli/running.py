@@ -46,7 +46,7 @@ class Stage:
 def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunResult:
     """Run the session, showing what happens. Raises `LostRun` when its record cannot be kept."""
     from nightwarden.errors import StoreError
-    from nightwarden.session import run_on_own_loop
+    from nightwarden.own_loop import run_on_own_loop
 
     bars = Bars(session.progress) if out.draws else None
     watcher = Watcher(out, session.progress, steps=bars is None)
@@ -64,6 +64,15 @@ def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunR
         raise
     watcher.close()
     return result
+
+
+def finish(session: Session, out: Output, stage: Stage, *, strict: bool = False) -> int:
+    """Run the session, print what it came to, and return the exit code."""
+    result = carry_out(session, out, stage)
+    if out.as_json:
+        out.data(result.to_json(session.masked_outputs(result)))
+    conclude(session, result, out)
+    return exit_code(result, strict=strict)
 
 
 async def _watched(session: Session, out: Output, bars: Bars | None) -> RunResult:
@@ -117,6 +126,8 @@ def closing(result: RunResult, outputs: Mapping[str, object]) -> Iterator[tuple[
     if result.record:
         yield "record", near(result.record)
         yield "report", f"nightwarden report {result.run_id}"
+        if not result.ok:
+            yield "resume", f"nightwarden resume {result.run_id}"
 
 
 def _never_reached(value: object) -> bool:

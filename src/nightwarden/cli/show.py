@@ -31,13 +31,13 @@ def show(
     One line an event; with --json, the events themselves.
     """
     out = Output(as_json=json)
-    folder = runs_in(store, out)
-    events = folder.read(folder.find(run))
-    if json:
-        out.data(list(events))
-        return COMPLETED
-    for event in events:
-        if all or event.get("type") not in _QUIET:
-            at = str(event.get("at", ""))[11:23]
-            out.say(f"{at:<12}  {render(event)}")
+    with runs_in(store, out) as place:
+        events = place.read(run)
+        if json:
+            out.data(list(events))
+            return COMPLETED
+        for event in events:
+            if all or event.get("type") not in _QUIET:
+                at = str(event.get("at", ""))[11:23]
+                out.say(f"{at:<12}  {render(event)}")
     return COMPLETED

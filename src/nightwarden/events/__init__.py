@@ -6,12 +6,17 @@ Read next: `base.py`.
 """
 
 from nightwarden.events.base import FORMAT, Event
+from nightwarden.events.budget import Booking, BudgetCommitted, BudgetReserved, BudgetState
 from nightwarden.events.codec import decode_lines, encode
 from nightwarden.events.invocation import (
+    AssetWritten,
+    ControlSent,
     InvocationFailed,
     InvocationPruned,
+    InvocationSpent,
     InvocationStarted,
     InvocationSucceeded,
+    InvocationSuspended,
     ItemEmitted,
     StreamClosed,
 )
@@ -24,13 +29,30 @@ from nightwarden.events.node import (
     WindowWidened,
 )
 from nightwarden.events.run import (
+    InputClosed,
+    InputPushed,
     RunCancelled,
     RunCompleted,
     RunEnded,
     RunFailed,
+    RunResumed,
     RunStarted,
     RunStopping,
     RunSuspended,
+)
+from nightwarden.events.steering import (
+    SteeringArmed,
+    SteeringDeferred,
+    SteeringDone,
+    SteeringEvaluated,
+    SteeringExhausted,
+    SteeringParked,
+    SteeringWoken,
+    UserMessageCancelled,
+    UserMessageConsumed,
+    UserMessageDelivered,
+    UserMessageExpired,
+    UserMessageQueued,
 )
 from nightwarden.events.supervision import (
     SupervisorDeciding,
@@ -41,11 +63,21 @@ from nightwarden.events.supervision import (
 
 __all__ = [
     "FORMAT",
+    "AssetWritten",
+    "Booking",
+    "BudgetCommitted",
+    "BudgetReserved",
+    "BudgetState",
+    "ControlSent",
     "Event",
+    "InputClosed",
+    "InputPushed",
     "InvocationFailed",
     "InvocationPruned",
+    "InvocationSpent",
     "InvocationStarted",
     "InvocationSucceeded",
+    "InvocationSuspended",
     "ItemEmitted",
     "Log",
     "NodeFinished",
@@ -56,14 +88,27 @@ __all__ = [
     "RunCompleted",
     "RunEnded",
     "RunFailed",
+    "RunResumed",
     "RunStarted",
     "RunStopping",
     "RunSuspended",
+    "SteeringArmed",
+    "SteeringDeferred",
+    "SteeringDone",
+    "SteeringEvaluated",
+    "SteeringExhausted",
+    "SteeringParked",
+    "SteeringWoken",
     "StreamClosed",
     "SupervisorDeciding",
     "SupervisorDecision",
     "SupervisorEscalation",
     "SupervisorOutcome",
+    "UserMessageCancelled",
+    "UserMessageConsumed",
+    "UserMessageDelivered",
+    "UserMessageExpired",
+    "UserMessageQueued",
     "WindowWidened",
     "decode_lines",
     "encode",

@@ -16,7 +16,12 @@ FORMAT = 1
 
 
 class Event(msgspec.Struct, kw_only=True, tag_field="type"):
-    """One published fact. `lineage` is 0-based; empty fields do not apply."""
+    """One published fact; empty fields do not apply.
+
+    `v` is the version of the format, `seq` the event's number in its run, from 1 without gaps.
+    `at` is when, in UTC with milliseconds. `node_id` is the step it is about, `lineage` the item
+    (0-based), `attempt` counts from 1. `caused_by` names the escalations it follows from.
+    """
 
     v: int = FORMAT
     seq: int = 0

@@ -16,17 +16,28 @@ class InvocationStarted(Event, tag="invocation_started"):
 
 
 class InvocationSucceeded(Event, tag="invocation_succeeded"):
-    """A step returned. `outputs` are masked; `sealed` says that masking changed them."""
+    """A step returned. `outputs` are by slot, masked; large ones stand in `blobs`, by digest.
+
+    `absent` names the branches it did not take. `sealed` says that what stands here is not the
+    value itself: masking changed it, or it has no form in a record. `read` says how many items
+    it asked for, by the slot it reads.
+    """
 
     outputs: Mapping[str, object] = {}
+    absent: tuple[str, ...] = ()
+    blobs: Mapping[str, str] = {}
     sealed: bool = False
+    read: Mapping[str, int] = {}
     duration_s: float = 0.0
     cost_micro_usd: int = 0
     assets: tuple[Mapping[str, object], ...] = ()
 
 
 class InvocationFailed(Event, tag="invocation_failed"):
-    """A step raised. `detail` is one masked line; `escalation` empty where nobody was asked."""
+    """A step raised. `detail` is one masked line; `escalation` empty where nobody was asked.
+
+    `facts` are what decides which answers are allowed, where it differs from the usual.
+    """
 
     error_type: str
     detail: str
@@ -36,6 +47,37 @@ class InvocationFailed(Event, tag="invocation_failed"):
     duration_s: float = 0.0
     escalation: str = ""
     item: str = ""
+    facts: Mapping[str, object] = {}
+
+
+class InvocationSuspended(Event, tag="invocation_suspended"):
+    """A step asked the run to pause; `state` is what it wants back when the run goes on."""
+
+    reason: str
+    state: object = None
+    sealed: bool = False
+
+
+class InvocationSpent(Event, tag="invocation_spent"):
+    """A step booked money, and goes on: should it be cut off, this is known."""
+
+    cost_micro_usd: int
+    what: str = ""
+
+
+class AssetWritten(Event, tag="asset_written"):
+    """A step is writing a file, and goes on: should it be cut off, this is known."""
+
+    asset: Mapping[str, object]
+
+
+class ControlSent(Event, tag="control_sent"):
+    """A step sent a control event to a node it controls; `awaits`: it waits for the answer."""
+
+    target: str
+    overrides: Mapping[str, object] = {}
+    sealed: bool = False
+    awaits: bool = False
 
 
 class InvocationPruned(Event, tag="invocation_pruned"):
@@ -48,10 +90,17 @@ class InvocationPruned(Event, tag="invocation_pruned"):
 
 
 class ItemEmitted(Event, tag="item_emitted"):
-    """A fan-out put out one item."""
+    """A fan-out put out one item: the next under its lineage. Fields as of a step that returned.
+
+    `read` says how many items it had asked for by then. `node_id` may be an input that was fed
+    while the run went on.
+    """
 
     outputs: Mapping[str, object] = {}
+    absent: tuple[str, ...] = ()
+    blobs: Mapping[str, str] = {}
     sealed: bool = False
+    read: Mapping[str, int] = {}
 
 
 class StreamClosed(Event, tag="stream_closed"):

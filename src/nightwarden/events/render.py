@@ -16,8 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
+from nightwarden.events.agent_lines import AGENT_LINES
 from nightwarden.events.base import Event
 from nightwarden.events.interventions import OUTCOMES, SHIELD, verb
+from nightwarden.events.steering_lines import STEERING_LINES
 from nightwarden.events.words import (
     WIDTH,
     count,
@@ -36,11 +38,11 @@ from nightwarden.lineage import show
 Plain = Mapping[str, Any]
 
 
-def render(event: Event | Plain) -> str:
-    """The event in one line, at most 200 characters, harmless on any terminal."""
+def render(event: Event | Plain, width: int = WIDTH) -> str:
+    """The event in one line, at most `width` characters, harmless on any terminal."""
     plain = as_mapping(event)
     line = _LINES.get(str(plain.get("type")), _other)(plain)
-    return cut(text(line), WIDTH)
+    return cut(text(line), width)
 
 
 def as_mapping(event: Event | Plain) -> Plain:
@@ -74,6 +76,15 @@ def _run_started(event: Plain) -> str:
     supervisor = event.get("supervisor")
     how = f"supervised: {supervisor}" if supervisor else "unsupervised"
     return f"run {event.get('run_id')} of {event.get('workflow')} started, {how}"
+
+
+def _run_resumed(event: Plain) -> str:
+    supervisor = event.get("supervisor")
+    redo, retry = len(list_of(event.get("redo"))), len(list_of(event.get("retry")))
+    again = f", {count(redo, 'step')} done again" if redo else ""
+    risked = f", {count(retry, 'step')} retried at its user's risk" if retry else ""
+    how = f"supervised: {supervisor}" if supervisor else "unsupervised"
+    return f"the run goes on, {how}{again}{risked}"
 
 
 def _run_stopping(event: Plain) -> str:
@@ -117,6 +128,11 @@ def _succeeded(event: Plain) -> str:
 def _failed(event: Plain) -> str:
     where = _where(event, event.get("item"))
     return f"{where} failed: {event.get('detail')} ({event.get('error_type')})"
+
+
+def _asset(event: Plain) -> str:
+    asset = mapping_of(event.get("asset"))
+    return str(asset.get("name") or asset.get("path") or "a file")
 
 
 def _pruned(event: Plain) -> str:
@@ -165,6 +181,7 @@ def _other(event: Plain) -> str:
 
 _LINES: Final[Mapping[str, Callable[[Plain], str]]] = {
     "run_started": _run_started,
+    "run_resumed": _run_resumed,
     "run_stopping": _run_stopping,
     "run_completed": _run_ended,
     "run_failed": _run_ended,
@@ -181,6 +198,12 @@ _LINES: Final[Mapping[str, Callable[[Plain], str]]] = {
     "invocation_started": _started,
     "invocation_succeeded": _succeeded,
     "invocation_failed": _failed,
+    "input_pushed": lambda e: f"an item came in: {', '.join(mapping_of(e.get('inputs')))}",
+    "input_closed": lambda e: f"input {e.get('name')} is complete",
+    "invocation_suspended": lambda e: f"{_where(e)} asks for a pause: {e.get('reason')}",
+    "invocation_spent": lambda e: f"{_where(e)} spent {dollars(e.get('cost_micro_usd'))}",
+    "asset_written": lambda e: f"{_where(e)} writes {_asset(e)}",
+    "control_sent": lambda e: f"{_where(e)} sent an event to {e.get('target')}",
     "invocation_pruned": _pruned,
     "item_emitted": lambda e: f"{_where(e)} put out an item",
     "stream_closed": _stream_closed,
@@ -188,4 +211,6 @@ _LINES: Final[Mapping[str, Callable[[Plain], str]]] = {
     "supervisor_deciding": lambda e: f"{SHIELD} {_where(e)} being decided",
     "supervisor_decision": _decision,
     "supervisor_outcome": _outcome,
+    **AGENT_LINES,
+    **STEERING_LINES,
 }

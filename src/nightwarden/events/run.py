@@ -13,7 +13,9 @@ from nightwarden.events.base import Event
 class RunStarted(Event, tag="run_started"):
     """A run began: its canonical definition and hash, masked inputs, versions, bounds.
 
-    `supervisor` names the mode; empty in an unsupervised run.
+    `supervisor` names the mode; empty in an unsupervised run. `blobs` holds large inputs by
+    digest; `sealed` names inputs whose value is not on record. `file`, `folder` and `python` are
+    where the workflow came from, where it runs, and the files with its steps.
     """
 
     run_id: str
@@ -24,6 +26,44 @@ class RunStarted(Event, tag="run_started"):
     versions: Mapping[str, str] = {}
     bounds: Mapping[str, object] = {}
     supervisor: str = ""
+    blobs: Mapping[str, str] = {}
+    sealed: tuple[str, ...] = ()
+    open_inputs: tuple[str, ...] = ()
+    file: str = ""
+    folder: str = ""
+    python: tuple[str, ...] = ()
+
+
+class RunResumed(Event, tag="run_resumed"):
+    """A run goes on after its end, or after its process died. What it had done stands.
+
+    `redo` names what is done again although it is on record, as [node, lineage]; `retry` what is
+    run again at its user's risk. `definition` is given where it was changed. The rest is as in
+    `run_started`, from here on.
+    """
+
+    redo: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    retry: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    definition: Mapping[str, object] | None = None
+    definition_hash: str = ""
+    inputs: Mapping[str, object] | None = None
+    versions: Mapping[str, str] = {}
+    bounds: Mapping[str, object] = {}
+    supervisor: str = ""
+
+
+class InputPushed(Event, tag="input_pushed"):
+    """An item was added to an open input: `inputs` holds it by the input's name."""
+
+    inputs: Mapping[str, object] = {}
+    blobs: Mapping[str, str] = {}
+    sealed: bool = False
+
+
+class InputClosed(Event, tag="input_closed"):
+    """An open input is complete."""
+
+    name: str
 
 
 class RunStopping(Event, tag="run_stopping"):

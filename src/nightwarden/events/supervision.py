@@ -22,10 +22,12 @@ class SupervisorDeciding(Event, tag="supervisor_deciding"):
 
 
 class SupervisorDecision(Event, tag="supervisor_decision"):
-    """A decision as it was applied."""
+    """A decision as it was applied. `used` and `spent_micro_usd` are the run's so far."""
 
     escalation_id: str
     decision: Decision
+    used: int = 0
+    spent_micro_usd: int = 0
 
 
 class SupervisorOutcome(Event, tag="supervisor_outcome"):

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from nightwarden.kernel.plan import NodePlan
 from nightwarden.kernel.stimuli import Failed
+from nightwarden.spec.catalog import Role
 from nightwarden.verdict import Action
 
 
@@ -49,7 +50,7 @@ def shape_of(node: NodePlan, failed: Failed, emitted: int) -> Shape:
     """The row of the table a failure belongs to."""
     if failed.bad_input:
         return Shape.BAD_INPUT
-    if node.type.reads:
+    if node.type.reads and node.type.role is Role.NONE:  # Zip and Cross have a fan-out's actions
         return Shape.READER
     if node.type.fans_out:
         return Shape.FANOUT_EMITTED if emitted else Shape.FANOUT_SILENT
@@ -64,6 +65,8 @@ def retry_refusal(node: NodePlan, failed: Failed) -> str:
         return "the attempt spent money"
     if failed.assets:
         return "the attempt wrote a file"
+    if failed.cut_off and not failed.idempotent:
+        return "it was cut off, and whether it took effect is not known"
     if failed.unknown:
         return "whether the attempt took effect is not known"
     if not failed.copied:

@@ -65,13 +65,13 @@ def take(state: State, item: Item, exit_: int, settlement: object) -> None:
         group.delivered[exit_] += 1
     item.remaining -= 1
     if item.remaining == 0:
-        _taken(state, item)
+        taken(state, item)
 
 
 def _take_absent(state: State, item: Item, exit_: int, absent: Absent) -> None:
     group = item.group
     _count(group, exit_, CATEGORY[absent.kind])
-    index = item.lineage[-1] if item.lineage else 0
+    index = _index(item)
     if absent.kind is Kind.NOT_TAKEN:
         group.filtered[index] = group.filtered.get(index, 0) + 1
         return
@@ -84,16 +84,23 @@ def _take_absent(state: State, item: Item, exit_: int, absent: Absent) -> None:
     group.missing[index] = Missing(item.lineage, cause.number, item.label)
 
 
+def _index(item: Item) -> int:
+    return item.lineage[-1] if item.lineage else 0
+
+
 def _count(group: Group, exit_: int, category: str) -> None:
     key = (exit_, category)
     group.others[key] = group.others.get(key, 0) + 1
 
 
-def _taken(state: State, item: Item) -> None:
+def taken(state: State, item: Item) -> None:
+    """Every exit has taken an item."""
     group = item.group
     root = group.root
     group.outstanding -= 1
     root.outstanding -= 1
+    if group.missing and _index(item) in group.missing:
+        group.gone += 1
     if root.paused:
         _resume(state, root, group)
     if item.live == 0:
@@ -126,8 +133,8 @@ def unpark(state: State, root: Root, number: int) -> None:
 def free(state: State, item: Item) -> None:
     """Nothing refers to this item any more."""
     group = item.group
-    index = item.lineage[-1] if item.lineage else 0
     if group.filtered:
+        index = _index(item)
         seen = group.filtered.pop(index, 0)
         if seen == group.root.exits and index not in group.missing:
             group.root.filtered += 1
@@ -167,6 +174,7 @@ def fold(group: Group, root: Root) -> None:
         root.delivered[exit_] += delivered
     for key, count in group.others.items():
         root.others[key] = root.others.get(key, 0) + count
+    root.gone += group.gone
     root.missing.extend(group.missing[i] for i in sorted(group.missing))
     mark = group.mark or "open"
     root.marks[mark] = root.marks.get(mark, 0) + 1
@@ -195,7 +203,17 @@ def _carry_close(state: State, buffer: Buffer, cause: Absent) -> None:
     if cause.kind is Kind.FAILED:
         buffer.failed = merge(state, buffer.failed, cause)
     else:
-        buffer.carried = state.causes.union(buffer.carried, cause.causes)
+        carried = state.causes.interventions(cause.causes)
+        buffer.carried = state.causes.union(buffer.carried, carried)
+
+
+def carry_end(state: State, group: Group, carried: CauseSet) -> None:
+    """What a fan-out has lived through by its end is behind what gathers its items."""
+    if carried:
+        group.carried = carried
+        for buffer in group.buffers:
+            if buffer.plan.kind is EdgeKind.COLLECT:
+                buffer.carried = state.causes.union(buffer.carried, carried)
 
 
 def close_absent(state: State, root: Root, parent: Item, cause: Absent) -> None:

@@ -2,7 +2,8 @@
 
 The controlled node is the root of its control events: an event under parent P is item i of
 that root, and the node runs at lineage P + (i,), its data inputs broadcast. The group closes
-when every controller under P has ended, or said that it will send no more.
+when every controller under P has ended, or said that it will send no more; early, if one of
+them was given up before that.
 
     ControlSent ─▶ item ─▶ the node's control port ─▶ Invoke … ─▶ Answer to its own caller
 
@@ -13,7 +14,7 @@ Read next: `machine.py`.
 
 from __future__ import annotations
 
-from nightwarden.kernel.causes import Absent, Carried
+from nightwarden.kernel.causes import Absent, Carried, Kind
 from nightwarden.kernel.closing import close_group, merge, open_group
 from nightwarden.kernel.effects import Answer
 from nightwarden.kernel.emitting import new_item
@@ -27,16 +28,19 @@ from nightwarden.kernel.state import (
     State,
 )
 from nightwarden.kernel.stimuli import ControlEnded, ControlSent
+from nightwarden.kernel.stopping import halt
 from nightwarden.kernel.tasks import (
     NeverOpened,
 )
-from nightwarden.spec.workflow import INPUTS
+from nightwarden.spec.catalog import SlotKind
+from nightwarden.spec.where import is_feedback, slot_streams
+from nightwarden.spec.workflow import INPUTS, EdgeSpec
 
 
 def sent(state: State, stimulus: ControlSent) -> None:
-    """A controller sends an event."""
+    """A controller sends an event. In a run that stops, it waits for whoever goes on with it."""
     call = state.calls.get(stimulus.call)
-    if call is None or call.halting or state.status is not None:
+    if call is None or call.halting:
         _refuse(state, stimulus, "the run is ending")
         return
     target = state.nodes[stimulus.target]
@@ -52,8 +56,11 @@ def sent(state: State, stimulus: ControlSent) -> None:
             "send the event without waiting for its answer",
         )
         return
+    if stimulus.awaits and state.status is not None:
+        halt(state, call, gently=False)  # what waits on the engine is cancelled, not told why
+        return
     item = new_item(control.group, call.item, None)
-    item.caller = (call, stimulus.event, stimulus.awaits)
+    item.caller = (call, stimulus.event, call.number if stimulus.awaits else 0)
     if stimulus.awaits:
         call.awaiting += 1
         state.awaiting += 1
@@ -69,6 +76,7 @@ def ended(state: State, stimulus: ControlEnded) -> None:
     control = _control(state, state.nodes[stimulus.target], call) if call is not None else None
     if call is not None and control is not None:
         control.open.discard(call.node.index)
+        control.ran = True  # whatever becomes of it, it has said all it has to say
         _close_if_over(state, control, call.item)
 
 
@@ -76,13 +84,14 @@ def controller_done(state: State, node: Node, item: Item, absent: Absent | None)
     """A controller is settled: its targets can expect nothing more of it."""
     for root in node.plan.controls:
         control = _under(state, root, item)
-        control.open.discard(node.index)
         control.unsettled.discard(node.index)
-        if absent is None:
-            control.ran = True
-        else:
-            control.absent = merge(state, control.absent, absent)
-        _close_if_over(state, control, item)
+        if node.index in control.open:
+            control.open.discard(node.index)
+            if absent is None:
+                control.ran = True
+            else:
+                control.absent = merge(state, control.absent, absent)
+            _close_if_over(state, control, item)
         if not control.unsettled:
             del state.controls[root, item]
 
@@ -106,12 +115,28 @@ def _close_if_over(state: State, control: Control, item: Item) -> None:
     group = control.group
     if control.open or group.closed:
         return
-    if group.emitted == 0 and control.absent is not None and not control.ran:
+    cause = _given_up(state, control)
+    if cause is None:
+        close_group(state, group, "closed")
+    elif group.emitted == 0:
         group.closed = True
         del group.root.open_groups[group.number]
-        state.work.append(NeverOpened(group.root, item, control.absent))
+        state.work.append(NeverOpened(group.root, item, cause))
     else:
-        close_group(state, group, "closed")
+        close_group(state, group, "failed" if cause.kind is Kind.FAILED else "early", cause)
+
+
+def _given_up(state: State, control: Control) -> Absent | None:
+    """Why there are fewer events than there might have been: controllers that were given up.
+
+    A controller on a branch not taken is a reason only where no other one has run.
+    """
+    absent = control.absent
+    if absent is None or not control.ran:
+        return absent
+    if absent.kind is Kind.NOT_TAKEN:
+        return None
+    return Absent(absent.kind, state.causes.interventions(absent.causes))
 
 
 def _refuse(state: State, stimulus: ControlSent, reason: str) -> None:
@@ -127,9 +152,9 @@ def _needs(state: State, target: Node, call: Call) -> str:
                 call.item, target, port
             ):
                 continue
-            for source in _sources(state, target.plan.id, slot.name):
-                if _depends(state, source, call.node.plan.id):
-                    return source
+            for edge in state.plan.workflow.edges_into(target.plan.id):
+                if edge.target_slot == slot.name and _depends(state, edge, call.node.plan.id):
+                    return edge.source
     return ""
 
 
@@ -141,20 +166,39 @@ def _has_come(item: Item, target: Node, port: int) -> bool:
     return ancestor.held is not None and target.first_key + port in ancestor.held
 
 
-def _sources(state: State, node_id: str, slot: str) -> list[str]:
-    edges = state.plan.workflow.edges_into(node_id)
-    return [e.source for e in edges if e.target_slot == slot and e.source != INPUTS]
-
-
-def _depends(state: State, node_id: str, on: str) -> bool:
-    """Whether a node's data come from another one, however far up."""
-    seen, ahead = set(), [node_id]
+def _depends(state: State, edge: EdgeSpec, on: str) -> bool:
+    """Whether what an edge carries cannot come before a node has ended, however far up."""
+    seen, ahead = set(), [edge]
     while ahead:
         current = ahead.pop()
-        if current == on:
+        if current.source == on:
             return True
-        if current not in seen:
+        if current not in seen and current.source != INPUTS:
             seen.add(current)
-            edges = state.plan.workflow.edges_into(current)
-            ahead += [e.source for e in edges if e.source != INPUTS]
+            ahead += _behind(state, current)
     return False
+
+
+def _behind(state: State, edge: EdgeSpec) -> list[EdgeSpec]:
+    """The edges an edge waits for: all into its source, and into a loop that has to end first."""
+    workflow = state.plan.workflow
+    ends = _ends_first(state, edge)
+    return [
+        e
+        for e in workflow.edges
+        if (e.target == edge.source and not is_feedback(e, workflow))
+        or (e.target == ends and is_feedback(e, workflow))
+    ]
+
+
+def _ends_first(state: State, edge: EdgeSpec) -> str:
+    """The fan-out that has to end before an edge is settled: for a list, or a slot set once."""
+    if edge.kind == "control":
+        return ""
+    workflow, source = state.plan.workflow, state.plan.node(edge.source)
+    streams = slot_streams(source.type, edge.source_slot)
+    slot = workflow.types[edge.target].input(edge.target_slot)
+    if slot is None or slot.kind not in (SlotKind.COLLECT, SlotKind.STREAM):
+        return "" if streams else edge.source
+    root = state.plan.roots[source.own_root if streams else source.root]
+    return state.plan.nodes[root.node].id if root.node >= 0 else ""

@@ -29,7 +29,14 @@ from nightwarden.kernel.allowed import (
 from nightwarden.kernel.causes import NOT_TAKEN, Absent, CauseSet, Kind
 from nightwarden.kernel.closing import close_group, take
 from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Status
-from nightwarden.kernel.routing import absent_outputs, answer, node_settled, outputs, settle
+from nightwarden.kernel.routing import (
+    absent_outputs,
+    answer,
+    awaits_nothing,
+    node_settled,
+    outputs,
+    settle,
+)
 from nightwarden.kernel.state import (
     Call,
     Escalated,
@@ -63,6 +70,7 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
     call = state.calls.pop(stimulus.call, None)
     if call is None:
         return
+    awaits_nothing(state, call)
     _leave(state, call)
     if call.escalation:
         _conclude(state, call.escalation, OutcomeKind.RETRIED_FAILED_AGAIN)
@@ -80,9 +88,9 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
         has_candidate=stimulus.has_candidate,
         checkable=stimulus.checkable,
     )
-    state.escalated += 1
-    state.pending[state.escalated] = Escalated(
-        state.escalated,
+    number = _number(state, call)
+    state.pending[number] = Escalated(
+        number,
         call,
         allowed,
         exhausted=exhausted and shape in _RETRYABLE,
@@ -91,7 +99,7 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
     )
     state.out.append(
         Escalate(
-            number=state.escalated,
+            number=number,
             call=stimulus.call,
             node=call.node.index,
             lineage=call.item.lineage,
@@ -112,6 +120,15 @@ def kernel_failed(state: State, call: Call, detail: str, code: str) -> None:
     if call.number not in state.calls:
         return
     failed(state, Failed(call=call.number, signature=code), detail=detail)
+
+
+def _number(state: State, call: Call) -> int:
+    """The number this escalation had before the run was resumed, else the next."""
+    known = state.numbered.get((call.node.index, call.item.lineage, call.attempt))
+    if known is not None:
+        return known
+    state.escalated += 1
+    return state.escalated
 
 
 _RETRYABLE = (Shape.PLAIN, Shape.FANOUT_SILENT)
@@ -302,7 +319,7 @@ def _end_stream(state: State, call: Call, absent: Absent) -> None:
         close_started(state, call, "early", absent)
     if node.plan.exit >= 0:
         take(state, call.item, node.plan.exit, True)
-    node_settled(state, node, call.item)
+    node_settled(state, node, call.item, absent)
 
 
 def close_started(state: State, call: Call, mark: str, absent: Absent) -> None:

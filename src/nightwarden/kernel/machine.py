@@ -13,13 +13,13 @@ Read next: `routing.py` (values on their way), `closing.py` (items that end),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nightwarden.errors import KernelBug
 from nightwarden.kernel import control, escalating, reading
 from nightwarden.kernel.assembly import assemble
 from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN, Cause, CauseSet
-from nightwarden.kernel.closing import close_group, free, take, unpark
+from nightwarden.kernel.closing import close_group, take, taken, unpark
 from nightwarden.kernel.effects import Conclude, Effect, Pause, Status, Widen
 from nightwarden.kernel.emitting import emit, is_full
 from nightwarden.kernel.ledger import Report, make_report
@@ -27,6 +27,7 @@ from nightwarden.kernel.plan import EdgeKind, NodePlan, Plan
 from nightwarden.kernel.propagating import propagate
 from nightwarden.kernel.routing import (
     answer,
+    awaits_nothing,
     node_settled,
     outputs,
     place,
@@ -58,8 +59,20 @@ from nightwarden.kernel.stimuli import (
     Unbegun,
     Unparked,
 )
-from nightwarden.kernel.stopping import end_if_over, halt, place_freed, stop
+from nightwarden.kernel.stopping import come_back, end_if_over, halt, place_freed, stop
+from nightwarden.lineage import Lineage
 from nightwarden.verdict import OutcomeKind
+
+_ENDINGS = (
+    "succeeded",
+    "repaired",
+    "skipped",
+    "ended_early",
+    "pruned",
+    "failed",
+    "cancelled",
+    "suspended",
+)
 
 
 def one_at_a_time(node: NodePlan) -> int:
@@ -68,7 +81,11 @@ def one_at_a_time(node: NodePlan) -> int:
 
 
 class Machine:
-    """One run. `limits` says how many invocations of a node may run at once."""
+    """One run. `limits` says how many invocations of a node may run at once.
+
+    Of a run told again, `numbered` are the numbers of the escalations whose answers stand, by
+    (node, lineage, attempt), and `numbers` the highest ever given.
+    """
 
     def __init__(
         self,
@@ -76,8 +93,11 @@ class Machine:
         *,
         settings: Settings | None = None,
         limits: Callable[[NodePlan], int] = one_at_a_time,
+        numbered: Mapping[tuple[int, Lineage, int], int] | None = None,
+        numbers: int = 0,
     ) -> None:
         self._state = state = assemble(plan, settings or Settings(), limits)
+        state.numbered, state.escalated = numbered or {}, numbers
         self._handlers: dict[type, Callable[[Stimulus], None]] = {
             Emitted: self._emitted,  # type: ignore[dict-item]
             Requested: self._requested,  # type: ignore[dict-item]
@@ -133,6 +153,16 @@ class Machine:
     def report(self) -> Report:
         """The ledger so far; final after `Ended`."""
         return make_report(self._state)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing will move but what is parked outside."""
+        return self._state.active == self._state.awaiting
+
+    def counts(self, node: int) -> Mapping[str, int]:
+        """How the lineages of a node have ended, as in the ledger; what is zero left out."""
+        found = self._state.nodes[node]
+        return {name: number for name in _ENDINGS if (number := getattr(found, name))}
 
     def captures(self) -> Sequence[Capture]:
         """What the unconnected slots have put out."""
@@ -198,14 +228,16 @@ class Machine:
                 ready(state, node, run, (), NO_CAUSES)
         propagate(state)
         run.remaining -= 1  # the one that kept it open while it was being set up
-        if run.remaining == 0 and run.live == 0:
-            free(state, run)
+        if run.remaining == 0:
+            taken(state, run)
 
     def _succeeded(self, stimulus: Succeeded) -> None:
         state = self._state
         call = state.calls.pop(stimulus.call, None)
         if call is None:
             return
+        if call.awaiting:
+            awaits_nothing(state, call)
         node, item = call.node, call.item
         node.succeeded += 1
         node.running -= 1
@@ -310,6 +342,7 @@ class Machine:
         call = state.calls.pop(stimulus.call, None)
         if call is None:
             return
+        awaits_nothing(state, call)
         call.node.suspended += 1
         self._gone(call)
         if call.escalation:
@@ -326,7 +359,7 @@ class Machine:
             self._succeeded(Succeeded(call.number, (NOT_TAKEN,) * len(call.node.ends)))
             return
         self._gone(call)
-        state.awaiting -= call.awaiting
+        awaits_nothing(state, call)
         call.node.cancelled += 1
         if call.escalation:
             state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
@@ -343,12 +376,17 @@ class Machine:
             return
         call.awaiting += 1
         state.awaiting += 1
+        if stimulus.away:
+            call.away = True
+            call.node.running -= 1
+            place_freed(state, call.node)
 
     def _unparked(self, stimulus: Unparked) -> None:
         call = self._state.calls.get(stimulus.call)
         if call is not None and call.awaiting:
             call.awaiting -= 1
             self._state.awaiting -= 1
+            come_back(call)
 
     def _unbegun(self, stimulus: Unbegun) -> None:
         state = self._state

@@ -40,7 +40,9 @@ def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
     if buffer.over:
         take(state, item, edge.exit, _unread(settlement, buffer.over))
         return
-    if type(settlement) is Absent and settlement.kind is Kind.FAILED:
+    failed = type(settlement) is Absent and settlement.kind is Kind.FAILED
+    if failed and not edge.target.engine:  # Zip and Cross pair a failed item like any other
+        assert type(settlement) is Absent
         take(state, item, edge.exit, settlement)
         fail(state, group, buffer, settlement)
         return
@@ -61,7 +63,8 @@ def _open(state: State, group: Group, buffer: Buffer) -> None:
 def stream_closed(state: State, group: Group, buffer: Buffer) -> None:
     """The root of a reading slot has closed; a failure reaches the reader like a failed item."""
     cause = group.cause
-    if cause is not None and not buffer.over and cause.kind is Kind.FAILED:
+    runs = not state.nodes[buffer.plan.target].engine
+    if runs and cause is not None and not buffer.over and cause.kind is Kind.FAILED:
         fail(state, group, buffer, cause)
         return
     if not buffer.over:
@@ -86,7 +89,7 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
     elif (
         buffer.reader is not None
         and not buffer.reader.halting
-        and (buffer.reader.number in state.calls or buffer.reader.node.engine)
+        and buffer.reader.number in state.calls
     ):
         halt(state, buffer.reader, gently=False)
 

@@ -299,12 +299,18 @@ def answer(state: State, item: Item, outputs_: dict[str, object] | None, error: 
     """Tell the caller of a control event what came of it, once, if it waits for that."""
     if item.caller is None:
         return
-    call, event, awaits = item.caller
+    call, event, awaited_by = item.caller
     item.caller = None
-    if awaits:
+    if awaited_by in state.calls:  # and not over, nor at its next attempt
         call.awaiting -= 1
         state.awaiting -= 1
         state.out.append(Answer(call.number, event, outputs_, error))
+
+
+def awaits_nothing(state: State, call: Call) -> None:
+    """A call is over: whatever it has asked for, it no longer waits for."""
+    state.awaiting -= call.awaiting
+    call.awaiting = 0
 
 
 def finish_under(state: State, root: Root) -> None:
@@ -351,5 +357,7 @@ def cut(state: State, group: Group) -> None:
     """Nobody wants more of this fan-out: close it at its next yield, at once if it waits."""
     group.cut = True
     call = group.call
-    if call is not None and call.parked and not call.halting:
+    if call is not None and call.node.engine:
+        state.work.append(Advance(call))
+    elif call is not None and call.parked and not call.halting:
         halt(state, call, gently=not call.asking)

@@ -14,7 +14,7 @@ Read next: `routing.py` (values on their way), `closing.py` (items that end).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -60,8 +60,8 @@ class Gathered(msgspec.Struct, frozen=True):
 class Item(msgspec.Struct, eq=False):
     """One lineage. `remaining` exits have not taken it; `live` counts what is open below it.
 
-    `caller` is, for a control event, the call that sent it, the event, and whether the answer is
-    awaited. `held` keeps settlements broadcast to longer scopes, by port key; `waiting` the joins
+    `caller` is, for a control event, the call that sent it, the event, and the number of the call
+    that awaits the answer, 0 for none. `held` keeps settlements broadcast to longer scopes, by port key; `waiting` the joins
     that wait for one. `label` is what people may call it by, raw.
     """
 
@@ -71,7 +71,7 @@ class Item(msgspec.Struct, eq=False):
     remaining: int
     live: int
     label: object = None
-    caller: tuple[Call, int, bool] | None = None
+    caller: tuple[Call, int, int] | None = None
     held: dict[int, object] | None = None
     waiting: dict[int, list[Entry]] | None = None
 
@@ -120,6 +120,7 @@ class Missing(msgspec.Struct, frozen=True):
 class Group(msgspec.Struct, eq=False):
     """One root under one parent. `open` items are not freed, `outstanding` ones not yet taken.
 
+    `missing` are those lost or failed at some exit, `gone` how many of them all exits have taken.
     `mark` says how it closed: `closed`, `early` (kept what it had), `absent` (never opened),
     `cut` (nobody wanted more). `counts` are exits × categories, see `ledger.py`.
     """
@@ -138,6 +139,7 @@ class Group(msgspec.Struct, eq=False):
     delivered: list[int] = []
     others: dict[tuple[int, str], int] = {}
     missing: dict[int, Missing] = {}
+    gone: int = 0
     filtered: dict[int, int] = {}
     left_exits: int = 0
     cut: bool = False
@@ -158,6 +160,7 @@ class Root(msgspec.Struct, eq=False):
     delivered: list[int] = []
     others: dict[tuple[int, str], int] = {}
     missing: list[Missing] = []
+    gone: int = 0
     filtered: int = 0
     marks: dict[str, int] = {}
     open_groups: dict[int, Group] = {}
@@ -250,6 +253,7 @@ class Call(msgspec.Struct, eq=False):
     escalation: int = 0
     retried: int = 0
     awaiting: int = 0
+    away: bool = False
     feedback: dict[str, object] | None = None
 
 
@@ -288,6 +292,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, eq=False):
     """The whole of a run's mutable state, shared by the kernel's modules.
 
+    `numbered` are the numbers that escalations had in an earlier part of the run.
     `active` counts what will bring a stimulus by itself: running unparked calls, ready ones,
     delays, open escalations. `work` is the propagation worklist, `out` the effects so far.
     """
@@ -313,6 +318,7 @@ class State(msgspec.Struct, eq=False):
     started: bool = False
     trace: list[tuple[object, ...]] | None = None
     escalated: int = 0
+    numbered: Mapping[tuple[int, Lineage, int], int] = {}
     pending: dict[int, Escalated] = {}
     delayed: dict[int, Call] = {}
     failures: bool = False

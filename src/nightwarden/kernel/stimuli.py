@@ -47,7 +47,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
     `bad_input`: a value did not fit an input's declared type. `copied` is False where a mutable
     input could not be kept for a retry. `unknown`: whether it took effect cannot be known.
-    `checkable`: every declared output has a type that can be checked.
+    `checkable`: every declared output has a type that can be checked. `cut_off`: the process that
+    ran it ended; found by whoever resumes the run.
     """
 
     call: int
@@ -62,6 +63,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     copied: bool = True
     unknown: bool = False
     idempotent: bool = False
+    cut_off: bool = False
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,9 +116,13 @@ class Halted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Parked(msgspec.Struct, frozen=True, gc=False):
-    """A call waits for something from outside: nothing of the engine's own moves it."""
+    """A call waits for something from outside: nothing of the engine's own moves it.
+
+    `away`: it has not begun, and holds no place at its node.
+    """
 
     call: int
+    away: bool = False
 
 
 class Unparked(msgspec.Struct, frozen=True, gc=False):

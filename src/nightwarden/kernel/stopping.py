@@ -49,6 +49,7 @@ def halt(state: State, call: Call, *, gently: bool) -> None:
     if call.halting and (gently or not call.gentle):
         return
     call.halting, call.gentle = True, gently
+    come_back(call)
     for buffer in (call.buffers or {}).values():
         # What waits on the engine is cancelled, never told "end of stream".
         buffer.wanted, buffer.reader = False, None
@@ -59,6 +60,13 @@ def halt(state: State, call: Call, *, gently: bool) -> None:
         if call.group is not None:
             call.group.root.paused.pop(call.number, None)
     state.out.append(Halt(call.number, gently=gently))
+
+
+def come_back(call: Call) -> None:
+    """A call that held no place while it was away counts as running again, perhaps to end."""
+    if call.away:
+        call.away = False
+        call.node.running += 1
 
 
 def _close_decisions(state: State, reason: str) -> None:

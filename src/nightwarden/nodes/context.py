@@ -122,5 +122,10 @@ class Context(Protocol):
         ...
 
     def suspend(self, reason: str, state: object = None) -> NoReturn:
-        """Pause the run here; it can be resumed with `state`."""
+        """Pause the run here; when it is resumed, this step runs again, with `suspended_state`."""
+        ...
+
+    @property
+    def suspended_state(self) -> object:
+        """What this step gave to `suspend` before the run was resumed; None in a first run."""
         ...

@@ -33,6 +33,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overloa
 
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.io import ARRIVAL, ONCE, Absent, Collect, Many, Step, Stream, is_outputs
+from nightwarden.nodes.promises import problem_in
 from nightwarden.spec.catalog import (
     MISSING,
     InputSlot,
@@ -129,8 +130,9 @@ def node(
 
     `retry_safe`: running it again does no harm. `idempotent_by`: the input slot whose value it
     passes outside as an idempotency key, which stands in for `retry_safe`. `pure`: it never
-    mutates its inputs. `timeout` is in seconds. `label` names an item: a format string over the
-    inputs. `join="any"` makes a merge node. Raises `TypeError` for a signature it cannot use.
+    mutates its inputs. `executor="process"` runs it in a process of its own. `timeout` is in
+    seconds. `label` names an item: a format string over the inputs. `join="any"` makes a merge
+    node. Raises `TypeError` for a signature it cannot use, or a promise that is none.
     """
 
     def decorate(code: S) -> S:
@@ -205,11 +207,9 @@ def define(
     fans_out = mode in GENERATORS
     returned = _yielded(hints.get("return", Any)) if fans_out else hints.get("return", Any)
     outputs, projections = _outputs(returned, fans_out=fans_out)
-    key = promises.get("idempotent_by")
-    if key is not None and key not in inputs:
-        raise TypeError(f"{code.__name__}: idempotent_by names no input slot: {key!r}")
-    if promises.get("join", "all") not in ("all", "any"):
-        raise TypeError(f"{code.__name__}: join is 'all' or 'any', not {promises['join']!r}")
+    problem = problem_in({**promises, "type": name}, inputs)
+    if problem:
+        raise TypeError(f"{code.__name__}: {problem}")
     node_type = NodeType(
         name=name or type_name(code),
         inputs=inputs,

@@ -23,6 +23,9 @@ from nightwarden.spec.catalog import NodeType
 
 BUILTIN_MODULES = ("data", "feed", "file", "flow", "html", "http", "json", "text")
 
+_imported: dict[Path, tuple[bytes, ModuleType]] = {}
+"""The Python files this process has imported by hand: what stood in them, what came of it."""
+
 
 class Registry:
     """The node types one session may use; satisfies `spec.Catalog`."""
@@ -71,32 +74,24 @@ class Registry:
         return found
 
     def load_file(self, path: Path) -> Sequence[NodeDef]:
-        """Import a Python file, once, and register every node in it.
+        """Import a Python file and register every node in it.
 
-        Relative imports do not work there. Raises `SpecError` when it cannot be read or fails
-        while being imported.
+        A file is imported once by a process, and again when it has changed. Relative imports do
+        not work there. Raises `SpecError` when it cannot be read or fails while being imported.
         """
         path = path.resolve()
         if path in self._files:
             return self._files[path]
         if not path.is_file():
             raise SpecError([_file_problem(path, "there is no such file", "check the path")])
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise SpecError([_file_problem(path, "not a Python file", "name a .py file")])
-        module = importlib.util.module_from_spec(spec)
-        before = sys.modules.get(path.stem)
-        # Dataclasses and type hints look their module up by name while it is being imported.
-        sys.modules[path.stem] = module
         try:
-            spec.loader.exec_module(module)
+            module = _module_in(path)
             found = [self.add(definition.target) for definition in _definitions(module)]
+        except SpecError:
+            raise
         except (Exception, SystemExit) as error:  # a script that ends itself is no node file
             message = f"{type(error).__name__}: {error}"
             raise SpecError([_file_problem(path, message, "mend the file")]) from error
-        finally:
-            if before is not None:
-                sys.modules[path.stem] = before
         self._files[path] = found
         return found
 
@@ -129,6 +124,40 @@ class Registry:
     def _register_module(self, module: ModuleType) -> None:
         for definition in _definitions(module):
             self._known.setdefault(definition.type.name, definition)
+
+
+def _module_in(path: Path) -> ModuleType:
+    """The module in a Python file, imported now unless it has been. Raises what it raises.
+
+    It is found by its name from then on, so that its values can be sent to other processes: of
+    several files of one name the last has it; what was imported in the ordinary way keeps it.
+    """
+    text, before = path.read_bytes(), sys.modules.get(path.stem)
+    free = before is None or any(before is mine for _, mine in _imported.values())
+    known = _imported.get(path)
+    module = known[1] if known is not None and known[0] == text else None
+    if module is None:
+        module = _import(path)
+        _imported[path] = (text, module)
+    if free:
+        sys.modules[path.stem] = module
+    return module
+
+
+def _import(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise SpecError([_file_problem(path, "not a Python file", "name a .py file")])
+    module, before = importlib.util.module_from_spec(spec), sys.modules.get(path.stem)
+    # Dataclasses and type hints look their module up by name while it is being imported.
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules.pop(path.stem, None)
+        if before is not None:
+            sys.modules[path.stem] = before
+    return module
 
 
 def _definitions(module: ModuleType) -> Iterator[NodeDef]:

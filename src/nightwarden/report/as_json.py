@@ -11,8 +11,12 @@ from typing import Final
 from nightwarden.events.words import list_of, usd
 from nightwarden.lineage import show
 from nightwarden.report.folding import RunReport
+from nightwarden.report.spending import days_json, models_json
+from nightwarden.report.standing import NodeState
+from nightwarden.report.timeline import Timeline
 
 FORMAT: Final = 1
+"""Fields may be added to a version; none changes its meaning or goes."""
 
 
 def report_json(report: RunReport) -> dict[str, object]:
@@ -26,6 +30,7 @@ def report_json(report: RunReport) -> dict[str, object]:
         "reason": report.reason,
         "headline": report.headline,
         "supervisor": report.supervisor or None,
+        "resumed": report.resumed,
         "started_at": report.started_at,
         "ended_at": report.ended_at if report.ended else None,
         "duration_s": report.duration_s,
@@ -40,6 +45,7 @@ def report_json(report: RunReport) -> dict[str, object]:
                 "escalation": dict(found.escalation),
                 "decision": dict(found.decision) or None,
                 "outcome": dict(found.outcome) or None,
+                "afterwards": report.afterwards.get(found.id),
                 "cost_usd": usd(found.decision.get("cost_micro_usd")),
             }
             for found in report.interventions
@@ -65,9 +71,35 @@ def report_json(report: RunReport) -> dict[str, object]:
             "nodes_usd": {node: usd(amount) for node, amount in report.costs.items()},
             "total_usd": usd(report.cost_micro_usd),
             "supervisor_usd": usd(report.supervisor_cost_micro_usd),
+            "models": models_json(report.money),
+            "days": days_json(report.money),
         },
+        "nodes": [_node(state) for state in report.states],
+        "timeline": _timeline(report.timeline),
         "bounds": dict(report.bounds),
         "versions": dict(report.versions),
         "definition_hash": report.definition_hash,
         "record": report.record,
+    }
+
+
+def _node(state: NodeState) -> dict[str, object]:
+    return {
+        "node": state.node,
+        "type": state.type,
+        "state": state.state,
+        "counts": {name: n for name, n in state.counts.items() if n},
+        "decisions": {name: n for name, n in state.badges.items() if n},
+        "cost_usd": usd(state.cost_micro_usd),
+    }
+
+
+def _timeline(timeline: Timeline) -> dict[str, object]:
+    """Seconds at work; `busy_s` holds, by node, the work done in each span of `width_s`."""
+    return {
+        "length_s": round(timeline.length_s, 3),
+        "width_s": timeline.width_s,
+        "busy_s": timeline.busy,
+        "drives": [asdict(drive) for drive in timeline.drives],
+        "decisions": [{**asdict(mark), "lineage": list(mark.lineage)} for mark in timeline.marks],
     }

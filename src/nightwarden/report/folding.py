@@ -1,8 +1,16 @@
 """Events in, one `RunReport` out; nothing is read that the events do not say.
 
-Values that steps put out are passed over: a report of a large run stays small.
+    events ──┬─▶ the head: who ran what, how it ended        a resume opens the end again
+             ├─▶ Interventions      what was decided
+             ├─▶ StandingFold       how each node stands
+             ├─▶ CostFold           what it cost
+             └─▶ TimelineFold       when it was at work
 
-Read next: `text.py`.
+A record may hold several ends: a resumed run goes on behind the last one. The last end counts,
+and only if nothing follows it; a failure that a later attempt made good is told as such. Values
+that steps put out are passed over: a report of a large run stays small.
+
+Read next: `text.py`, `html.py`.
 """
 
 from __future__ import annotations
@@ -13,58 +21,44 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nightwarden.events.interventions import Intervention, Interventions
-from nightwarden.events.words import item_text, list_of, mapping_of, text
-from nightwarden.lineage import show
+from nightwarden.events.words import item_text, list_of, mapping_of, place, text
+from nightwarden.report.costing import ENDS, CostFold, Costs, whole
+from nightwarden.report.missing import (
+    Failure,
+    Missing,
+    failure_of,
+    of_failures,
+    of_interventions,
+    of_ledger,
+)
+from nightwarden.report.picture import innermost_roots
+from nightwarden.report.standing import NodeState, StandingFold
+from nightwarden.report.timeline import Timeline, TimelineFold
 
 Plain = Mapping[str, Any]
 
 NO_END: Final = "unfinished"
-"""The status of a record without an end."""
+"""The status of a record without an end, where nobody knows whether its process lives."""
 
-_ENDS: Final = ("run_completed", "run_failed", "run_cancelled", "run_suspended")
 MOST_REJECTED: Final = 1_000
 """Rejected records are counted without end, and shown up to so many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """One item that is not in the result: which, where and why it was lost, and by which decision.
-
-    `root` is the fan-out it is an item of, empty for the run itself. `kind` is `lost` or `failed`.
-    """
-
-    root: str
-    item: str
-    label: str
-    node: str
-    kind: str
-    reason: str
-    escalation: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """A failed attempt nobody was asked about."""
-
-    place: str
-    detail: str
-    error_type: str
-    signature: str
-    attempt: int
 
 
 @dataclass(slots=True, kw_only=True)
 class RunReport:
     """What a record says. Money in micro-dollars, times in seconds.
 
-    `missing` names every lost item. `failures` are those nobody was asked about. `rejected`
-    counts unusable records by node, `rejects` holds the first of them. `roots` and `nodes` are
-    the ledger's accounts as recorded.
+    `status` is the run's, or `running`, `interrupted`, `unfinished` while the record has no end.
+    `missing` names every item that is not in the result. `failures` are those nobody was asked
+    about. `afterwards` says, by escalation, what a resumed run came to there. `rejected` counts
+    unusable records by node, `rejects` holds the first of them. `roots` and `nodes` are the
+    ledger's accounts as recorded.
     """
 
     run_id: str = ""
     workflow: str = ""
     status: str = NO_END
+    ended: bool = False
     reason: str = ""
     supervised: bool = False
     supervisor: str = ""
@@ -72,6 +66,7 @@ class RunReport:
     started_at: str = ""
     ended_at: str = ""
     duration_s: float = 0.0
+    resumed: int = 0
     cost_micro_usd: int = 0
     supervisor_cost_micro_usd: int = 0
     definition: Plain = field(default_factory=dict)
@@ -82,144 +77,180 @@ class RunReport:
     outputs: Plain = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     interventions: list[Intervention] = field(default_factory=list)
+    afterwards: dict[str, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     widened: dict[str, int] = field(default_factory=dict)
     rejected: Counter[str] = field(default_factory=Counter)
     rejects: list[Plain] = field(default_factory=list)
     costs: Counter[str] = field(default_factory=Counter)
+    money: Costs = field(default_factory=Costs)
     roots: Sequence[Plain] = ()
     nodes: Sequence[Plain] = ()
+    states: Sequence[NodeState] = ()
+    timeline: Timeline = field(default_factory=Timeline)
     record: str = ""
 
     @property
-    def ended(self) -> bool:
-        """Whether the record has its end."""
-        return self.status != NO_END
+    def took_s(self) -> float:
+        """How long it was at work, over all its processes."""
+        return max(self.duration_s, self.timeline.length_s)
 
 
-def fold_report(events: Iterable[Plain], *, record: str = "") -> RunReport:
-    """The report of one run's events, in their order; `record` is where they lie."""
-    report = RunReport(record=record)
-    interventions = Interventions()
-    failures: dict[tuple[object, ...], Failure] = {}
+def fold_report(events: Iterable[Plain], *, record: str = "", unended: str = NO_END) -> RunReport:
+    """The report of one run's events, in their order; `record` is where they lie.
+
+    `unended` is the status of a record without an end: `running` or `interrupted`, if known.
+    """
+    fold = _Fold(RunReport(record=record, status=unended), unended)
     for event in events:
-        interventions.take(event)
-        _take(event, report, failures)
-        report.ended_at = str(event.get("at") or report.ended_at)
-    report.interventions = list(interventions.all.values())
-    asked = {_key(found.escalation) for found in report.interventions}
-    report.failures = [failure for key, failure in failures.items() if key not in asked]
-    if not report.ended:
-        report.missing = list(_given_up(report.interventions))
-        report.supervised = bool(report.interventions)
-    return report
+        fold.take(event)
+    return fold.close()
 
 
-def _take(event: Plain, report: RunReport, failures: dict[tuple[object, ...], Failure]) -> None:
-    match event.get("type"):
-        case "run_started":
-            _start(event, report)
-        case "invocation_succeeded":
-            _book(event, report)
-        case "invocation_failed":
-            _book(event, report)
-            failures[_key(event)] = _failure(event)
-        case "log" if event.get("level") != "info":
-            report.warnings.append(text(f"{_where(event)}: {event.get('message')}"))
-        case "window_widened":
-            report.widened[str(event.get("node_id"))] = int(event.get("window") or 0)
-        case "record_rejected":
-            report.rejected[str(event.get("node_id"))] += 1
-            if len(report.rejects) < MOST_REJECTED:
-                report.rejects.append(event)
-        case kind if kind in _ENDS:
-            _end(event, report)
+_Place = tuple[object, tuple[Any, ...]]
 
 
-def _start(event: Plain, report: RunReport) -> None:
-    report.run_id = str(event.get("run_id", ""))
-    report.workflow = str(event.get("workflow", ""))
-    report.supervisor = str(event.get("supervisor") or "")
-    report.started_at = str(event.get("at", ""))
-    report.definition = mapping_of(event.get("definition"))
-    report.definition_hash = str(event.get("definition_hash", ""))
-    report.inputs = mapping_of(event.get("inputs"))
-    report.versions = mapping_of(event.get("versions"))
-    report.bounds = mapping_of(event.get("bounds"))
+class _Fold:
+    def __init__(self, report: RunReport, unended: str) -> None:
+        self._report = report
+        self._unended = unended
+        self._interventions = Interventions()
+        self._standing, self._money, self._timeline = StandingFold(), CostFold(), TimelineFold()
+        self._failures: dict[_Place, tuple[object, Failure]] = {}
+        self._broken: dict[_Place, str] = {}
+        self._run: Plain = {}
 
+    def take(self, event: Plain) -> None:
+        closed = self._interventions.take(event)
+        for fold in (self._standing, self._money, self._timeline):
+            fold.take(event)
+        if closed is not None and closed.became in ("stopped", "never_ran", "retry_never_ran"):
+            self._broken[_place(closed.escalation)] = closed.id
+        self._read(event)
+        self._report.ended_at = str(event.get("at") or self._report.ended_at)
 
-def _end(event: Plain, report: RunReport) -> None:
-    ledger = mapping_of(event.get("ledger"))
-    report.status = str(event.get("type", "")).removeprefix("run_")
-    report.reason = str(event.get("reason", ""))
-    report.supervised = bool(event.get("supervised"))
-    report.headline = str(ledger.get("headline", ""))
-    report.duration_s = float(event.get("duration_s") or 0.0)
-    report.cost_micro_usd = int(event.get("cost_micro_usd") or 0)
-    report.supervisor_cost_micro_usd = int(event.get("supervisor_cost_micro_usd") or 0)
-    report.outputs = mapping_of(event.get("outputs"))
-    report.rejected = Counter(mapping_of(ledger.get("rejected")))
-    report.roots = [mapping_of(root) for root in list_of(ledger.get("roots"))]
-    report.nodes = [mapping_of(node) for node in list_of(ledger.get("nodes"))]
-    report.missing = [
-        _missing(item, root) for root in report.roots for item in list_of(root.get("missing"))
-    ]
-    run = mapping_of(ledger.get("run"))
-    report.missing += [_missing(item, {}) for item in list_of(run.get("missing"))]
+    def close(self) -> RunReport:
+        report = self._report
+        report.interventions = list(self._interventions.all.values())
+        asked = {
+            (_place(found.escalation), found.escalation.get("attempt"))
+            for found in report.interventions
+        }
+        report.failures = [
+            failure
+            for at, (attempt, failure) in self._failures.items()
+            if (at, attempt) not in asked
+        ]
+        if not report.ended:
+            report.supervised = bool(report.interventions)
+        report.states = self._standing.close(
+            report.interventions,
+            report.roots,
+            report.nodes,
+            status=report.status,
+            made_good=report.afterwards,
+        )
+        report.missing = self._missing(report)
+        report.timeline = self._timeline.close()
+        report.money = self._money.close()
+        report.costs = report.money.by_node()
+        report.cost_micro_usd = report.money.steps_micro_usd
+        report.supervisor_cost_micro_usd = report.money.supervisor_micro_usd
+        for state in report.states:
+            state.cost_micro_usd = report.costs[state.node]
+        report.costs.pop("", None)
+        return report
 
+    def _missing(self, report: RunReport) -> list[Missing]:
+        roots = innermost_roots(report.definition, {state.node: state for state in report.states})
+        missing = list(of_ledger(report.roots, self._run))
+        undone = [i for i in report.interventions if i.id not in report.afterwards]
+        missing += of_interventions(undone, missing, roots, ended=report.ended)
+        if report.status != "completed":
+            missing += of_failures(report.failures, missing, roots)
+        return missing
 
-def _missing(item: object, root: Plain) -> Missing:
-    found = mapping_of(item)
-    return Missing(
-        root=str(root.get("node", "")),
-        item=str(found.get("item", "")),
-        label=str(found.get("label", "")),
-        node=str(found.get("node", "")),
-        kind=str(found.get("kind", "")),
-        reason=str(found.get("reason", "")),
-        escalation=str(found.get("escalation", "")),
-    )
+    def _read(self, event: Plain) -> None:
+        report = self._report
+        match event.get("type"):
+            case "run_started":
+                self._start(event)
+            case "run_resumed":
+                self._resume(event)
+            case "supervisor_escalation":
+                escalation = mapping_of(event.get("escalation"))
+                self._made_good(escalation, f"asked again, {text(escalation.get('id'))}")
+            case "invocation_succeeded" if self._failures or self._broken:
+                self._made_good(event, "succeeded")
+                self._failures.pop(_place(event), None)
+            case "invocation_failed":
+                self._made_good(event, "failed again")
+                failure = failure_of(event, _where(event))
+                self._failures[_place(event)] = (event.get("attempt"), failure)
+            case "log" if event.get("level") != "info":
+                report.warnings.append(text(f"{_where(event)}: {event.get('message')}"))
+            case "window_widened":
+                report.widened[str(event.get("node_id"))] = int(event.get("window") or 0)
+            case "record_rejected":
+                report.rejected[str(event.get("node_id"))] += 1
+                if len(report.rejects) < MOST_REJECTED:
+                    report.rejects.append(event)
+            case kind if kind in ENDS:
+                self._end(event)
 
+    def _start(self, event: Plain) -> None:
+        report = self._report
+        report.run_id = str(event.get("run_id", ""))
+        report.workflow = str(event.get("workflow", ""))
+        report.supervisor = str(event.get("supervisor") or "")
+        report.started_at = str(event.get("at", ""))
+        report.definition = mapping_of(event.get("definition"))
+        report.definition_hash = str(event.get("definition_hash", ""))
+        report.inputs = mapping_of(event.get("inputs"))
+        report.versions = mapping_of(event.get("versions"))
+        report.bounds = mapping_of(event.get("bounds"))
 
-def _given_up(interventions: Iterable[Intervention]) -> Iterable[Missing]:
-    """What a record without an end already says to be lost."""
-    for found in interventions:
-        if found.became == "skipped":
-            item = mapping_of(found.escalation.get("item"))
-            yield Missing(
-                root="",
-                item=show(tuple(list_of(found.escalation.get("lineage")))),
-                label=str(item.get("label", "")),
-                node=str(found.escalation.get("node_id", "")),
-                kind="lost",
-                reason=str(found.decision.get("rationale", "")),
-                escalation=found.id,
-            )
+    def _resume(self, event: Plain) -> None:
+        """The end that was there is none any more; what it said is said anew by the next one."""
+        report = self._report
+        report.resumed += 1
+        report.status, report.ended = self._unended, False
+        report.reason = report.headline = ""
+        report.outputs, report.roots, report.nodes, self._run = {}, (), (), {}
+        report.supervisor = str(event.get("supervisor") or "")
+        report.definition_hash = str(event.get("definition_hash") or report.definition_hash)
+        for name in ("definition", "inputs", "bounds", "versions"):
+            if mapping_of(event.get(name)):
+                setattr(report, name, mapping_of(event.get(name)))
 
+    def _made_good(self, event: Plain, how: str) -> None:
+        """A later attempt at what had failed: in a resumed run, or by a retry."""
+        before = self._broken.pop(_place(event), "")
+        if before and self._report.resumed:
+            self._report.afterwards[before] = f"the run was resumed: {how}"
 
-def _failure(event: Plain) -> Failure:
-    return Failure(
-        place=_where(event),
-        detail=str(event.get("detail", "")),
-        error_type=str(event.get("error_type", "")),
-        signature=str(event.get("signature") or ""),
-        attempt=int(event.get("attempt") or 1),
-    )
-
-
-def _book(event: Plain, report: RunReport) -> None:
-    cost = event.get("cost_micro_usd")
-    if cost:
-        report.costs[str(event.get("node_id"))] += int(cost)
+    def _end(self, event: Plain) -> None:
+        report, ledger = self._report, mapping_of(event.get("ledger"))
+        report.status = str(event.get("type", "")).removeprefix("run_")
+        report.ended = True
+        report.reason = str(event.get("reason", ""))
+        report.supervised = bool(event.get("supervised"))
+        report.headline = str(ledger.get("headline", ""))
+        report.duration_s = float(event.get("duration_s") or 0.0)
+        report.outputs = mapping_of(event.get("outputs"))
+        # Where an earlier process counted some, the end may know of its own only.
+        told = Counter({k: whole(v) for k, v in mapping_of(ledger.get("rejected")).items()})
+        report.rejected |= told
+        report.roots = [mapping_of(root) for root in list_of(ledger.get("roots"))]
+        report.nodes = [mapping_of(node) for node in list_of(ledger.get("nodes"))]
+        self._run = mapping_of(ledger.get("run"))
 
 
 def _where(event: Plain) -> str:
     item = str(event.get("item") or item_text(None, list_of(event.get("lineage"))))
-    node = str(event.get("node_id", ""))
-    return text(f"{node} [{item}]" if item else node)
+    return text(place(str(event.get("node_id", "")), item))
 
 
-def _key(record: Plain) -> tuple[object, ...]:
-    """What tells one attempt from every other."""
-    return record.get("node_id"), tuple(list_of(record.get("lineage"))), record.get("attempt")
+def _place(record: Plain) -> _Place:
+    return record.get("node_id"), tuple(list_of(record.get("lineage")))

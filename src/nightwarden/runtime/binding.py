@@ -71,9 +71,9 @@ class Binding:
         self.bare = self.positional and self._direct
         self.fans_list_out = node.type.name == "flow.ForEach" and len(node.outs) == 1
         self._outs = node.ends if node.type.fans_out else node.outs
-        self._checks = known.checks
+        self.checks = known.checks
         self._whole = (
-            self._checks["output"]
+            self.checks["output"]
             if list(node.type.outputs) == ["output"]
             and len(self._outs) == 1
             and self._outs[0].name == "output"
@@ -82,7 +82,7 @@ class Binding:
         )
 
         self._frame = (
-            self._checks["output"].exact
+            self.checks["output"].exact
             if list(node.type.outputs) == ["output"] and [o.name for o in node.outs] == ["output"]
             else frozenset()
         )
@@ -207,20 +207,20 @@ class Binding:
     def ends(self, once: Mapping[str, object]) -> tuple[object, ...]:
         """The once-only slots at the end of a fan-out, in the order of `NodePlan.ends`."""
         return tuple(
-            NOT_TAKEN if out.base not in once else _project(out, once[out.base])
+            NOT_TAKEN if out.base not in once else projected(out, once[out.base])
             for out in self.node.ends
         )
 
     def repaired(self, outputs: Mapping[str, object]) -> tuple[object, ...]:
         """A repair's values, already checked and revived, in the order of `NodePlan.outs`."""
         return tuple(
-            NOT_TAKEN if outputs[out.base] is ABSENT else _project(out, outputs[out.base])
+            NOT_TAKEN if outputs[out.base] is ABSENT else projected(out, outputs[out.base])
             for out in self.node.outs
         )
 
     def checker(self, slot: str) -> Checker:
         """The check of a declared output slot."""
-        return self._checks[slot]
+        return self.checks[slot]
 
     def _apart(self, value: object, outs: Sequence[OutPlan]) -> tuple[object, ...]:
         found: list[object] = []
@@ -229,19 +229,19 @@ class Binding:
             if part is ABSENT:
                 found.append(self._absent(out.base)[0])
                 continue
-            check = self._checks[out.base]
+            check = self.checks[out.base]
             if not check.fits(part):
                 self._misfit(out.base, part, check)
-            found.append(_project(out, part))
+            found.append(projected(out, part))
         return tuple(found)
 
     def _part(self, value: object, slot: str) -> object:
-        if list(self._checks) == ["output"]:
+        if list(self.checks) == ["output"]:
             return value
         try:
             return getattr(value, slot)
         except AttributeError:
-            names = ", ".join(self._checks)
+            names = ", ".join(self.checks)
             raise NodeError(
                 f"the step returned a {type(value).__name__}; expected a record with {names}",
                 code="bad-output",
@@ -249,7 +249,7 @@ class Binding:
 
     def _absent(self, slot: str) -> tuple[object, ...]:
         declared = self.node.type.outputs[slot]
-        if not declared.may_be_absent and not self._checks[slot].anything:
+        if not declared.may_be_absent and not self.checks[slot].anything:
             raise NodeError(
                 f"the step left {slot} ABSENT, but its type does not say that it may "
                 "(write `T | Absent`)",
@@ -370,8 +370,8 @@ def _copy(value: object, found: Arguments) -> object:
         return value
 
 
-def _project(out: OutPlan, value: object) -> object:
-    """A field of a record, or the value itself."""
+def projected(out: OutPlan, value: object) -> object:
+    """A field of a record, or the value itself. Raises `NodeError` where there is no such field."""
     if not out.projected:
         return value
     if isinstance(value, Mapping):

@@ -1,6 +1,7 @@
 """Where events go: the record first, then whoever listens.
 
     publish(event) ─▶ seq, at ─▶ log (encoded at once, written by its own thread)
+                              │   └▶ values over 16 kB are kept apart, and named by digest
                               └▶ subscribers (a subscriber that raises is dropped)
 
 A log that cannot write any more must not break whoever has something to tell: `lost` keeps its
@@ -14,26 +15,51 @@ Read next: `driver.py`.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+import msgspec
 
 from nightwarden.errors import StoreError
-from nightwarden.events import Event, encode
+from nightwarden.events import (
+    Event,
+    InputPushed,
+    InvocationSucceeded,
+    ItemEmitted,
+    RunStarted,
+    encode,
+)
+from nightwarden.events.plain import plain
 
 Subscriber = Callable[[Event], None]
+
+LARGE: Final = 16_000
+"""Bytes of an encoded event; where it has more, its largest values are kept apart."""
 
 
 class Log(Protocol):
     """The record of one run, as the runtime needs it; `store` satisfies it."""
 
+    last_seq: int
+
     def append(self, line: bytes) -> None:
         """Add one encoded event; returns at once."""
         ...
 
+    def keep(self, data: bytes) -> str:
+        """Keep bytes, durable no later than the events after it; gives their digest."""
+        ...
+
     def barrier(self) -> None:
         """Return once everything appended so far is durable."""
+        ...
+
+    def when_durable(self, call: Callable[[StoreError | None], None]) -> None:
+        """As `barrier`, without waiting: `call` comes from another thread."""
         ...
 
 
@@ -49,7 +75,7 @@ class Bus:
         self._log = log
         self._stamp = stamp
         self._subscribers: list[Subscriber] = []
-        self.seq = 0
+        self.seq = 0 if log is None else log.last_seq
         self.active = log is not None
         self.lost: StoreError | None = None
         self.on_lost: Callable[[], None] | None = None
@@ -61,8 +87,8 @@ class Bus:
 
     @property
     def records(self) -> bool:
-        """Whether values are kept, not only announced."""
-        return self._log is not None
+        """Whether values are kept, not only announced; also when they no longer can be."""
+        return self._log is not None or self.lost is not None
 
     def publish(self, event: Event) -> None:
         """Number and stamp an event, write it, tell everyone."""
@@ -72,7 +98,10 @@ class Bus:
         event.seq, event.at = self.seq, self._stamp()
         if self._log is not None:
             try:
-                self._log.append(encode(event))
+                line = encode(event)
+                if len(line) > LARGE:
+                    line = encode(_apart(event, self._log.keep))
+                self._log.append(line)
             except StoreError as error:
                 self._lose(error)
         for subscriber in tuple(self._subscribers):
@@ -90,7 +119,66 @@ class Bus:
         if self.on_lost is not None:
             self.on_lost()
 
-    def barrier(self) -> None:
-        """Return once what was published is durable."""
-        if self._log is not None:
-            self._log.barrier()
+    async def durable(self) -> None:
+        """Return once what was published would outlive the process.
+
+        Raises `StoreError` when it never will; then the run ends, too.
+        """
+        log = self._log
+        if log is None:
+            if self.lost is not None:
+                raise self.lost
+            return
+        loop = asyncio.get_running_loop()
+        if not getattr(loop, "waits", True):  # time is virtual: nothing outside is waited for
+            log.barrier()
+            return
+        done = loop.create_future()
+
+        def settle(error: StoreError | None) -> None:
+            if error is not None and self._log is not None:
+                self._lose(error)
+            if not done.done():
+                done.set_result(None)
+
+        def tell(error: StoreError | None) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, error)
+
+        log.when_durable(tell)
+        await done
+        if self.lost is not None:
+            raise self.lost
+
+
+def _apart(event: Event, keep: Callable[[bytes], str]) -> Event:
+    """The event with its largest values kept elsewhere, until what is left is small."""
+    field = _VALUES.get(type(event))
+    if field is None:
+        return event
+    values: dict[str, object] = dict(getattr(event, field))
+    sizes = {name: _encoded(value) for name, value in values.items()}
+    blobs: dict[str, str] = {}
+    left = sum(map(len, sizes.values()))
+    for name in sorted(values, key=lambda n: -len(sizes[n])):
+        if left <= LARGE // 2:
+            break
+        blobs[name] = keep(sizes[name])
+        left -= len(sizes[name])
+        del values[name]
+    return msgspec.structs.replace(event, **{field: values, "blobs": blobs})
+
+
+_VALUES: Final[Mapping[type, str]] = {
+    InvocationSucceeded: "outputs",
+    ItemEmitted: "outputs",
+    RunStarted: "inputs",
+    InputPushed: "inputs",
+}
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except Exception:  # sealed values only: they are shown, and never read back
+        return msgspec.json.encode(plain(value))

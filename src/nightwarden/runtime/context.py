@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
 from nightwarden.errors import NodeError, Suspended
-from nightwarden.events import Event, Log, NodeProgress, RecordRejected
+from nightwarden.events import (
+    AssetWritten,
+    Event,
+    InvocationSpent,
+    Log,
+    NodeProgress,
+    RecordRejected,
+)
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.io import AssetRef
 from nightwarden.runtime.accounting import Account
@@ -70,9 +77,15 @@ class Controls(Protocol):
 class StepAssets:
     """The run's files, as one invocation writes them."""
 
-    def __init__(self, services: Services, account: Account) -> None:
+    def __init__(
+        self,
+        services: Services,
+        account: Account,
+        note: Callable[[Mapping[str, object]], None],
+    ) -> None:
         self._services = services
         self._account = account
+        self._note = note
 
     def write(
         self, name: str, data: bytes, *, media_type: str = "application/octet-stream"
@@ -85,7 +98,7 @@ class StepAssets:
         digest = hashlib.sha256(data).hexdigest()
         reference = AssetRef(name, digest, len(data), media_type)
         # Counted first: if writing fails half-way, something may have been made.
-        self._account.made({"name": name, "digest": digest, "size_bytes": len(data)})
+        self._made({"name": name, "digest": digest, "size_bytes": len(data)})
         target.parent.mkdir(parents=True, exist_ok=True)
         fd, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
         try:
@@ -106,7 +119,11 @@ class StepAssets:
 
     def record(self, path: Path) -> None:
         """Count a file the step wrote itself."""
-        self._account.made({"path": str(path)})
+        self._made({"path": str(path)})
+
+    def _made(self, asset: Mapping[str, object]) -> None:
+        self._account.made(asset)
+        self._note(asset)
 
 
 def asset_bytes(folder: Path, reference: AssetRef) -> bytes | None:
@@ -132,6 +149,8 @@ class StepContext:
         attempt: int,
         item: Callable[[], str],
         controls: Controls,
+        suspended_state: object = None,
+        rejected_before: int = 0,
     ) -> None:
         self._services = services
         self._account = account
@@ -139,9 +158,11 @@ class StepContext:
         self._item = item
         self._controls = controls
         self._progress_told = -math.inf
+        self._rejected_before = rejected_before
+        self.suspended_state = suspended_state
         self.lineage = lineage
         self.attempt = attempt
-        self.assets = StepAssets(services, account)
+        self.assets = StepAssets(services, account, self._note_asset)
 
     @property
     def workdir(self) -> Path:
@@ -172,13 +193,26 @@ class StepContext:
 
     def spend(self, usd: float, *, what: str = "") -> None:
         """Book money this invocation has spent."""
+        before = self._account.cost_micro_usd
         self._account.spend(usd)
+        self._services.tell(
+            InvocationSpent(
+                node_id=self._node_id,
+                lineage=self.lineage,
+                attempt=self.attempt,
+                cost_micro_usd=self._account.cost_micro_usd - before,
+                what=self._services.mask(what),
+            )
+        )
         if what:
             self._write("info", f"spent ${usd:.6f} on {what}")
 
     def rejected(self, line: int, raw: str, reason: str) -> None:
         """Count one unusable input record."""
         services = self._services
+        if self._rejected_before:  # said and counted before the run was resumed
+            self._rejected_before -= 1
+            return
         services.rejected(self._node_id, line, services.mask(reason))
         services.tell(
             RecordRejected(
@@ -221,6 +255,13 @@ class StepContext:
     def suspend(self, reason: str, state: object = None) -> NoReturn:
         """Pause the run here."""
         raise Suspended(reason, state=state)
+
+    def _note_asset(self, asset: Mapping[str, object]) -> None:
+        self._services.tell(
+            AssetWritten(
+                node_id=self._node_id, lineage=self.lineage, attempt=self.attempt, asset=asset
+            )
+        )
 
     def _write(self, level: str, message: str) -> None:
         text = self._services.mask(str(message))

@@ -58,8 +58,16 @@ class Switchboard:
 class CallControls:
     """What one call may control; implements `context.Controls`."""
 
-    def __init__(self, board: Switchboard, call: int, node: NodePlan) -> None:
+    def __init__(
+        self,
+        board: Switchboard,
+        call: int,
+        node: NodePlan,
+        note: Callable[[str, Mapping[str, object], bool], None],
+    ) -> None:
+        """`note` writes an event down: its target, what it sets, whether the answer is awaited."""
         self._board = board
+        self._note = note
         self._call = call
         self._node = node
 
@@ -69,11 +77,15 @@ class CallControls:
 
     def send(self, target: str, overrides: Mapping[str, object]) -> None:
         """Send an event."""
-        self._board.send(self._call, self._find(target), overrides)
+        found = self._find(target)
+        self._note(found.id, overrides, False)
+        self._board.send(self._call, found, overrides)
 
     async def ask(self, target: str, overrides: Mapping[str, object]) -> Mapping[str, object]:
         """Send an event and wait for its answer."""
-        return await self._board.ask(self._call, self._find(target), overrides)
+        found = self._find(target)
+        self._note(found.id, overrides, True)
+        return await self._board.ask(self._call, found, overrides)
 
     def end(self, target: str) -> None:
         """No further event will come."""

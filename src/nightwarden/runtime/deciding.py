@@ -71,7 +71,7 @@ class Deciding:
         rng: random.Random,
     ) -> None:
         self.interventions: dict[int, Intervention] = {}
-        self.decisions_asked = 0
+        self.recalled: frozenset[int] = frozenset()
         self._run_id = run_id
         self._supervisor = supervisor
         self._bus = bus
@@ -88,6 +88,11 @@ class Deciding:
     def supervised(self) -> bool:
         """Whether anyone is asked at all."""
         return self._supervisor is not None and self._supervisor.asks
+
+    def recall(self, interventions: Mapping[int, Intervention]) -> None:
+        """Carry on with the interventions of the run's earlier parts."""
+        self.interventions.update(interventions)
+        self.recalled = frozenset(interventions)
 
     def escalate(self, effect: Escalate, node_type: str, facts: Failure, declared: object) -> None:
         """A failure needs a decision."""
@@ -166,7 +171,7 @@ class Deciding:
     def apply(self, effect: Apply) -> None:
         """A decision took effect, perhaps not the one that was given."""
         found = self.interventions.get(effect.escalation)
-        if found is None:
+        if found is None or found.decision is not None:
             return
         found.decision = msgspec.structs.replace(
             effect.decision,
@@ -180,6 +185,8 @@ class Deciding:
                 attempt=found.escalation.attempt,
                 escalation_id=found.escalation.id,
                 decision=found.decision,
+                used=self._supervisor.decisions_used if self._supervisor else 0,
+                spent_micro_usd=self._supervisor.spent_micro_usd if self._supervisor else 0,
             )
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from nightwarden.errors import Suspended
@@ -18,11 +19,12 @@ from nightwarden.kernel.causes import NO_CAUSES, CauseSet
 from nightwarden.kernel.effects import Invoke
 from nightwarden.kernel.machine import Machine
 from nightwarden.kernel.plan import NodePlan, Plan
-from nightwarden.kernel.stimuli import Halted, Stimulus
+from nightwarden.kernel.stimuli import Failed, Halted, Stimulus
 from nightwarden.kernel.stimuli import Suspended as StepSuspended
 from nightwarden.nodes.define import Mode, NodeDef
 from nightwarden.nodes.io import Loss, absent_cause
 from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.again import ANEW, Again
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.context import StepContext
 from nightwarden.runtime.controlling import CallControls, Switchboard
@@ -30,7 +32,7 @@ from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.pool import Pool
-from nightwarden.runtime.recording import Recorder
+from nightwarden.runtime.recording import NOTHING_READ, Recorder
 from nightwarden.runtime.services import RunServices
 
 GRACE_S: Final = 2.0
@@ -74,6 +76,8 @@ class Desk:
         self.bindings = tuple(
             Binding(plan, node, definitions[node.id], self.explain) for node in plan.nodes
         )
+        recorder.open(self.bindings)
+        self.again: dict[int, Again] = {}
         self.codes: list[Any] = [binding.definition.target for binding in self.bindings]
 
     def prepare(self, invoke: Invoke, account: Account, arguments: Arguments) -> None:
@@ -87,13 +91,18 @@ class Desk:
     def context(self, invoke: Invoke, account: Account) -> StepContext:
         """The engine as one invocation sees it."""
         node = self.plan.nodes[invoke.node]
+        again = self.again.get(invoke.call, ANEW)
         return StepContext(
             self.services,
             account,
             node_id=node.id,
             lineage=invoke.lineage,
             attempt=invoke.attempt,
-            controls=CallControls(self.board, invoke.call, node),
+            suspended_state=again.state,
+            rejected_before=again.rejected,
+            controls=CallControls(
+                self.board, invoke.call, node, partial(self.recorder.controlled, invoke, again)
+            ),
             item=lambda: self.recorder.item_text(
                 invoke, self.machine.label(invoke.call), self.machine.totals(invoke.call)
             ),
@@ -127,6 +136,7 @@ class Desk:
         *,
         halting: bool,
         left_behind: bool = False,
+        read: Mapping[str, int] = NOTHING_READ,
     ) -> None:
         """Tell the kernel that a call failed, asked for a pause, or ended because it had to."""
         if halting:
@@ -144,19 +154,39 @@ class Desk:
             binding.definition.mode in (Mode.THREAD, Mode.THREAD_GENERATOR)
             and binding.node.type.executor != PROCESS  # a process is gone when its time is over
         )
+        unknown = left_behind or (threaded and isinstance(error, StepTimeout))
         self.tell(
-            self.recorder.failed(
-                invoke,
-                error,
-                account,
-                binding,
-                arguments,
-                path=self.machine.label(invoke.call),
-                totals=self.machine.totals(invoke.call),
-                now=time.time(),
-                unknown=left_behind or (threaded and isinstance(error, StepTimeout)),
-                idempotent=_has_key(binding.node, arguments),
+            self.failed_fact(
+                invoke, error, binding, arguments, account=account, unknown=unknown, read=read
             )
+        )
+
+    def failed_fact(
+        self,
+        invoke: Invoke,
+        error: BaseException,
+        binding: Binding,
+        arguments: Arguments | None,
+        *,
+        account: Account | None = None,
+        unknown: bool = False,
+        cut_off: bool = False,
+        read: Mapping[str, int] = NOTHING_READ,
+    ) -> Failed:
+        """Write a failure down, and return what the kernel needs of it."""
+        return self.recorder.failed(
+            invoke,
+            error,
+            account or Account(),
+            binding,
+            arguments,
+            path=self.machine.label(invoke.call),
+            totals=self.machine.totals(invoke.call),
+            now=time.time(),
+            unknown=unknown,
+            idempotent=has_key(binding.node, arguments),
+            cut_off=cut_off,
+            read=read,
         )
 
     def losses(self, call: int, slot: str) -> Sequence[Loss]:
@@ -186,7 +216,7 @@ def uncancel() -> None:
         task.uncancel()
 
 
-def _has_key(node: NodePlan, arguments: Arguments | None) -> bool:
+def has_key(node: NodePlan, arguments: Arguments | None) -> bool:
     """Whether the step passed an idempotency key on."""
     key = node.type.idempotent_by
     return bool(key and arguments is not None and arguments.values.get(key))

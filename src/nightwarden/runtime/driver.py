@@ -50,9 +50,11 @@ from nightwarden.runtime.desk import Desk
 from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor, processors
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.instances import Instances
+from nightwarden.runtime.past import Past
 from nightwarden.runtime.plain import PlainCalls
 from nightwarden.runtime.pool import Pool
 from nightwarden.runtime.recording import Recorder
+from nightwarden.runtime.replaying import Playback, Replaying
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.stream_calls import StreamCalls
 
@@ -90,13 +92,21 @@ class Driver:
         settings: Settings,
         stop_grace_s: float = 30.0,
         feeds: Mapping[int, InputFeed] | None = None,
+        past: Past | None = None,
     ) -> None:
+        index = {node.id: node.index for node in plan.nodes}
         self.machine = Machine(
             plan,
             settings=settings,
             limits=lambda node: default_limit(node, definitions[node.id]),
+            numbered=past.numbered(index) if past is not None else None,
+            numbers=max(past.interventions, default=0) if past is not None else 0,
         )
         recorder.cause = self.machine.cause
+        recorder.counts = self.machine.counts
+        if past is not None:
+            recorder.said = past.said(index)
+        self.replaying: Replaying | None = None
         self.deciding: Deciding | None = None
         self.broken: BaseException | None = None
         self._desk = Desk(
@@ -116,7 +126,7 @@ class Driver:
         self._stop_grace_s = stop_grace_s
         self._started: set[int] = set()
         self._timers: dict[int, asyncio.TimerHandle] = {}
-        self._effects: deque[Effect] = deque()
+        self._effects: deque[Effect | Playback] = deque()
         self._performing = False
         self._grace: asyncio.TimerHandle | None = None
         self._done: asyncio.Future[Ended] | None = None
@@ -145,6 +155,11 @@ class Driver:
             Warn: recorder.noted,
             Answer: self._desk.board.answered,
         }
+
+    @property
+    def desk(self) -> Desk:
+        """What its calls share."""
+        return self._desk
 
     def bindings(self) -> Sequence[Binding]:
         """Every node's binding, in plan order."""
@@ -218,10 +233,12 @@ class Driver:
                         pool.call()
                 else:
                     self._perform((effect, *orders))
+            if self.replaying is not None:
+                self.replaying.release()
         except BaseException as bug:
             self._break(bug)
 
-    def _perform(self, effects: Iterable[Effect]) -> None:
+    def _perform(self, effects: Iterable[Effect | Playback]) -> None:
         orders = self._orders
         self._performing = True
         try:
@@ -243,7 +260,71 @@ class Driver:
 
     # -- orders --
 
+    def replay(self, replaying: Replaying) -> None:
+        """Tell the run its past first. Before `run`."""
+        self.replaying = replaying
+        self._orders = {
+            **self._orders,
+            Pause: self._pause,
+            Resume: self._resume,
+            Feed: self._feed,
+            EndFeed: self._end_feed,
+            Playback: self._play,
+        }
+
+    def go_on(self, playback: Playback) -> None:
+        """Tell the next fact of a call of the past, after what the last one led to."""
+        if playback.due:
+            return
+        playback.due = True
+        self._effects.append(playback)
+        if not self._performing:
+            self._perform(())
+
+    def _play(self, playback: Playback) -> None:
+        assert self.replaying is not None
+        playback.due = False
+        self.replaying.step(playback)
+
+    def _playing(self, call: int) -> Playback | None:
+        return None if self.replaying is None else self.replaying.playing(call)
+
+    def _pause(self, effect: Pause) -> None:
+        playback = self._playing(effect.call)
+        if playback is None:
+            self._streams.pause(effect)
+        else:
+            playback.pause()
+
+    def _resume(self, effect: Resume) -> None:
+        playback = self._playing(effect.call)
+        if playback is None:
+            self._streams.resume(effect)
+        else:
+            playback.resume()
+            self.go_on(playback)
+
+    def _feed(self, effect: Feed) -> None:
+        playback = self._playing(effect.call)
+        if playback is None:
+            self._streams.feed(effect)
+        else:
+            playback.answered()
+            self.go_on(playback)
+
+    def _end_feed(self, effect: EndFeed) -> None:
+        playback = self._playing(effect.call)
+        if playback is None:
+            self._streams.end_feed(effect)
+        else:
+            playback.answered()
+            self.go_on(playback)
+
     def _invoke(self, effect: Invoke) -> None:
+        if self.replaying is not None:
+            if self.replaying.begin(effect):
+                return
+            self._desk.again[effect.call] = self.replaying.again(effect)
         if effect.node not in self._started:
             self._started.add(effect.node)
             self._desk.recorder.node_started(effect)
@@ -251,12 +332,14 @@ class Driver:
         if not pool.plain:
             self._streams.begin(effect)
             return
-        pool.started = True
+        pool.started = self.replaying is None
         pool.queue.append(effect)
         if not pool.coming:
             pool.call()
 
     def _escalate(self, effect: Escalate) -> None:
+        if self.replaying is not None and self.replaying.decide(effect):
+            return
         desk = self._desk
         facts = (
             desk.recorder.kernel_failure(effect)
@@ -278,10 +361,15 @@ class Driver:
             self._timers.pop(effect.call, None)
             self.tell(DelayPassed(effect.call))
 
+        if self.replaying is not None and self.replaying.at_once(effect.call):
+            self.tell(DelayPassed(effect.call))
+            return
         loop = asyncio.get_running_loop()
         self._timers[effect.call] = loop.call_later(effect.seconds, passed)
 
     def _halt(self, effect: Halt) -> None:
+        if self.replaying is not None and self.replaying.halt(effect.call):
+            return
         if not self._streams.halt(effect):
             self._plain.halt(effect.call)
 

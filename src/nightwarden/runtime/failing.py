@@ -60,6 +60,7 @@ def stimulus(
     copied: bool,
     idempotent: bool,
     unknown: bool,
+    cut_off: bool,
 ) -> Failed:
     """The facts of a failure the kernel decides on."""
     return Failed(
@@ -75,7 +76,28 @@ def stimulus(
         copied=copied,
         unknown=unknown,
         idempotent=idempotent,
+        cut_off=cut_off,
     )
+
+
+_USUAL = Failed(call=0)
+_FACTS = (
+    "has_candidate",
+    "checkable",
+    "cost_known",
+    "retry_after_s",
+    "bad_input",
+    "copied",
+    "unknown",
+    "idempotent",
+    "cut_off",
+)
+
+
+def facts_of(fact: Failed, read: Mapping[str, int]) -> dict[str, object]:
+    """What a record keeps of a failure besides its words: what is not as usual."""
+    found = {n: getattr(fact, n) for n in _FACTS if getattr(fact, n) != getattr(_USUAL, n)}
+    return {**found, "read": dict(read)} if read else found
 
 
 def has_candidate(error: BaseException) -> bool:

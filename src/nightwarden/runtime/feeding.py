@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from nightwarden.errors import RunError
@@ -37,6 +38,10 @@ class InputFeed:
     def ready(self) -> bool:
         """Whether there is anything to take, or nothing will come."""
         return bool(self._items) or self._closed
+
+    def restore(self, values: Iterable[object]) -> None:
+        """Hand in again what was pushed before the run was resumed."""
+        self._items.extend(values)
 
     async def push(self, value: object) -> None:
         """Hand an item in; waits while there is no room. Raises `RunError` once it is closed."""

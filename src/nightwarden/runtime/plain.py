@@ -81,6 +81,7 @@ class PlainCalls:
         recorder, bus, secret = desk.recorder, desk.services.bus, desk.services.secret
         code, fixed, as_is = desk.codes[binding.node.index], binding.fixed, binding.as_is
         positional, bare, tell = binding.positional, binding.bare, desk.tell
+        journaled = binding.node.type.effectful and bus.records
         for _ in range(FAIR_SHARE):
             if not queue:
                 return
@@ -95,6 +96,8 @@ class PlainCalls:
             outputs: tuple[object, ...] | None
             failure: BaseException
             try:
+                if journaled:
+                    await recorder.durable()
                 if bare or (positional and SHARED.issuperset(map(type, invoke.inputs))):
                     value = await code(*invoke.inputs, **fixed)
                 else:

@@ -11,13 +11,17 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from nightwarden.errors import Suspended
 from nightwarden.events import (
+    ControlSent,
     InvocationFailed,
     InvocationPruned,
     InvocationStarted,
     InvocationSucceeded,
+    InvocationSuspended,
     ItemEmitted,
     Log,
     NodeFinished,
@@ -42,10 +46,12 @@ from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
 from nightwarden.kernel.stimuli import Failed
 from nightwarden.lineage import Lineage, show
 from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.again import Again
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.failing import (
     Failure,
     candidate_of,
+    facts_of,
     has_candidate,
     label_of,
     shown,
@@ -55,8 +61,34 @@ from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import can_be_repaired
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser
+from nightwarden.spec.checker import Checker
+from nightwarden.spec.storing import plain_form
 
 _PRUNED_AT_ONCE = 1000
+_ANY = Checker(Any)
+NOTHING_READ: Mapping[str, int] = {}
+
+
+@dataclass(slots=True)
+class Kept:
+    """Values of one invocation as a record has them; `sealed`: they are not the values."""
+
+    outputs: dict[str, object]
+    absent: tuple[str, ...]
+    sealed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a record says already, so that a resumed run does not say it again."""
+
+    started: frozenset[str] = frozenset()
+    finished: frozenset[str] = frozenset()
+    pruned: frozenset[tuple[int, Lineage]] = frozenset()
+    closed: frozenset[tuple[str, Lineage, str]] = frozenset()
+
+
+NOTHING_SAID = Said()
 
 
 class Recorder:
@@ -78,17 +110,29 @@ class Recorder:
         self._recognisers = tuple(recognisers)
         self._watch = watch
         self._failures: dict[int, Failure] = {}
+        self._checkers: list[Mapping[str, Checker]] = []
+        self.said = NOTHING_SAID
         self._pruned: dict[tuple[int, int, str], list[Lineage]] = defaultdict(list)
         self.cause: Callable[[int], Cause] | None = None
+        self.counts: Callable[[int], Mapping[str, int]] = lambda _: {}
+
+    def open(self, bindings: Sequence[Binding]) -> None:
+        """How the nodes' values are kept."""
+        self._checkers = [binding.checks for binding in bindings]
 
     # -- steps --
 
     def node_started(self, invoke: Invoke) -> None:
         """The first invocation of a node."""
-        self._bus.publish(NodeStarted(node_id=self._plan.nodes[invoke.node].id))
+        node_id = self._plan.nodes[invoke.node].id
+        if node_id not in self.said.started:
+            self._bus.publish(NodeStarted(node_id=node_id))
 
     def begun(self, invoke: Invoke) -> float | None:
-        """An invocation starts: when, on a steady clock; None if nobody wants to know."""
+        """An invocation starts: when, on a steady clock; None if nobody wants to know.
+
+        The start of one with outside effects has to be durable before it runs: see `durable`.
+        """
         if not self._bus.active:
             return None
         node = self._plan.nodes[invoke.node]
@@ -100,24 +144,36 @@ class Recorder:
             self._watch.began(invoke)
         return time.perf_counter()
 
+    async def durable(self) -> None:
+        """Return once everything that has been recorded would outlive the process."""
+        await self._bus.durable()
+
     def succeeded(
-        self, invoke: Invoke, outputs: tuple[object, ...], account: Account, began: float | None
+        self,
+        invoke: Invoke,
+        outputs: tuple[object, ...],
+        account: Account,
+        began: float | None,
+        *,
+        read: Mapping[str, int] = NOTHING_READ,
     ) -> None:
-        """A step returned."""
+        """A step returned. `read` says how many items it asked for, by slot."""
         node = self._plan.nodes[invoke.node]
         self._book(node, account)
         if began is None or not self._bus.active:
             return
         outs = node.ends if node.type.fans_out else node.outs
-        values, sealed = self._masked(outs, outputs)
+        kept = self.kept(invoke.node, outs, outputs)
         took_s = round(time.perf_counter() - began, 6)
         self._bus.publish(
             InvocationSucceeded(
                 node_id=node.id,
                 lineage=invoke.lineage,
                 attempt=invoke.attempt,
-                outputs=values,
-                sealed=sealed,
+                outputs=kept.outputs,
+                absent=kept.absent,
+                sealed=kept.sealed,
+                read=read,
                 duration_s=took_s,
                 cost_micro_usd=account.cost_micro_usd,
                 assets=tuple(account.assets),
@@ -126,13 +182,30 @@ class Recorder:
         if self._watch is not None:
             self._watch.put_out(Moment.RETURNED, invoke, outs, outputs, took_s)
 
-    def emitted(self, invoke: Invoke, frame: tuple[object, ...], node: NodePlan) -> None:
-        """A fan-out yields a frame; a list that is fanned out is on record already."""
+    def emitted(
+        self,
+        invoke: Invoke,
+        frame: tuple[object, ...],
+        *,
+        read: Mapping[str, int] = NOTHING_READ,
+    ) -> None:
+        """A fan-out yields a frame; what the engine makes of values on record is not written down.
+
+        `read` says how many items it has asked for, by slot."""
+        node = self._plan.nodes[invoke.node]
         if not self._bus.active or node.type.engine_owned:
             return
-        values, sealed = self._masked(node.outs, frame)
+        kept = self.kept(invoke.node, node.outs, frame)
         self._bus.publish(
-            ItemEmitted(node_id=node.id, lineage=invoke.lineage, outputs=values, sealed=sealed)
+            ItemEmitted(
+                node_id=node.id,
+                lineage=invoke.lineage,
+                attempt=invoke.attempt,
+                outputs=kept.outputs,
+                absent=kept.absent,
+                sealed=kept.sealed,
+                read=read,
+            )
         )
         if self._watch is not None:
             self._watch.put_out(Moment.PUT_OUT, invoke, node.outs, frame)
@@ -150,6 +223,8 @@ class Recorder:
         now: float,
         unknown: bool,
         idempotent: bool,
+        cut_off: bool = False,
+        read: Mapping[str, int] = NOTHING_READ,
     ) -> Failed:
         """A step raised: keep the masked facts, and return what the kernel needs of them."""
         node = binding.node
@@ -165,6 +240,7 @@ class Recorder:
             copied=arguments is None or arguments.copied,
             unknown=unknown,
             idempotent=idempotent,
+            cut_off=cut_off,
         )
         detail, error_type = shown(error, registry)
         given = {} if arguments is None else dict(arguments.values)
@@ -196,6 +272,7 @@ class Recorder:
                 cost_micro_usd=account.cost_micro_usd,
                 assets=len(account.assets),
                 item=f"{failure.number} {failure.label}".strip(),
+                facts=facts_of(fact, read),
             )
         )
         self._tell_failed(failure, invoke.lineage, invoke.attempt)
@@ -204,6 +281,10 @@ class Recorder:
     def failure(self, call: int) -> Failure:
         """The facts of a failed attempt; told once."""
         return self._failures.pop(call)
+
+    def failed_before(self, call: int, failure: Failure) -> None:
+        """A failure that is on record already, and has to be decided on again."""
+        self._failures[call] = self.last_failure = failure
 
     def kernel_failure(self, effect: Escalate) -> Failure:
         """The facts of a failure of a node the kernel ran itself."""
@@ -267,17 +348,56 @@ class Recorder:
     def suspended(self, invoke: Invoke, error: Suspended) -> None:
         """A step asked for a pause; whoever resumes the run needs its state."""
         registry = self._services.registry
+        node_id, reason = self._plan.nodes[invoke.node].id, self._services.mask(error.reason)
         if self._watch is not None:
-            self._watch.ended(Moment.SUSPENDED, invoke, self._services.mask(error.reason))
+            self._watch.ended(Moment.SUSPENDED, invoke, reason)
         self.suspensions.append(
             {
-                "node": self._plan.nodes[invoke.node].id,
+                "node": node_id,
                 "lineage": list(invoke.lineage),
-                "reason": self._services.mask(error.reason),
+                "reason": reason,
                 "state": registry.redact(error.state),
             }
         )
-        self.warn(invoke, f"asked for a pause: {self._services.mask(error.reason)}")
+        masked, changed = registry.mask_value(error.state)
+        state, whole = plain_form(_ANY, masked)
+        self._bus.publish(
+            InvocationSuspended(
+                node_id=node_id,
+                lineage=invoke.lineage,
+                attempt=invoke.attempt,
+                reason=reason,
+                state=state,
+                sealed=changed or not whole,
+            )
+        )
+
+    def controlled(
+        self,
+        invoke: Invoke,
+        again: Again,
+        target: str,
+        overrides: Mapping[str, object],
+        awaits: bool,
+    ) -> None:
+        """A step sent a control event. Raises `NodeError` if it sent another one before."""
+        if not self._bus.active:
+            return
+        masked, changed = self._services.registry.mask_value(dict(overrides))
+        plain, whole = plain_form(_ANY, masked)
+        if again.sent_before(target, plain):
+            return
+        self._bus.publish(
+            ControlSent(
+                node_id=self._plan.nodes[invoke.node].id,
+                lineage=invoke.lineage,
+                attempt=invoke.attempt,
+                target=target,
+                overrides=plain,  # type: ignore[arg-type]
+                sealed=changed or not whole,
+                awaits=awaits,
+            )
+        )
 
     def warn(self, invoke: Invoke, message: str) -> None:
         """A line for the report."""
@@ -290,7 +410,7 @@ class Recorder:
 
     def pruned(self, effect: Prune) -> None:
         """A lineage that will not run; written in ranges."""
-        if not self._bus.active:
+        if not self._bus.active or (effect.node, effect.lineage) in self.said.pruned:
             return
         waiting = self._pruned[effect.node, effect.cause, effect.kind]
         waiting.append(effect.lineage)
@@ -299,7 +419,7 @@ class Recorder:
 
     def closed(self, effect: CloseRoot) -> None:
         """A fan-out ended."""
-        if self._bus.active:
+        if self._bus.active and self._news(effect.node, effect.lineage, effect.mark):
             self._bus.publish(
                 StreamClosed(
                     node_id=self._plan.nodes[effect.node].id,
@@ -316,9 +436,12 @@ class Recorder:
 
     def finished(self, effect: Finish) -> None:
         """A node is done."""
-        if self._bus.active:
-            self._flush(effect.node)
-            self._bus.publish(NodeFinished(node_id=self._plan.nodes[effect.node].id))
+        if not self._bus.active:
+            return
+        self._flush(effect.node)
+        node_id = self._plan.nodes[effect.node].id
+        if node_id not in self.said.finished:
+            self._bus.publish(NodeFinished(node_id=node_id, counts=self.counts(effect.node)))
 
     def stopping(self, effect: Stop) -> None:
         """Nothing new starts."""
@@ -367,21 +490,28 @@ class Recorder:
                 )
             )
 
-    def _masked(
-        self, outs: Sequence[OutPlan], values: Sequence[object]
-    ) -> tuple[dict[str, object], bool]:
-        found: dict[str, object] = {}
-        sealed = False
+    def _news(self, node: int, lineage: Lineage, mark: str) -> bool:
+        return (self._plan.nodes[node].id, lineage, mark) not in self.said.closed
+
+    def kept(self, node: int, outs: Sequence[OutPlan], values: Sequence[object]) -> Kept:
+        """Values as the record has them: by slot, masked, and whether they are the values."""
+        if self._bus.records and self._plan.nodes[node].type.engine_owned:
+            return Kept({}, (), True)  # made of values on record, and made again when needed
+        found = Kept({}, (), False)
+        mask, records = self._services.registry.mask_value, self._bus.records
         for out, value in zip(outs, values, strict=True):
             if out.projected:
                 continue
             if value is NOT_TAKEN:
-                found[out.base] = {"$absent": True}
+                found.absent = (*found.absent, out.base)
                 continue
-            masked, changed = self._services.registry.mask_value(value)
-            found[out.base] = masked
-            sealed = sealed or changed
-        return found, sealed
+            masked, changed = mask(value)
+            whole = True
+            if records and not changed:
+                masked, whole = plain_form(self._checkers[node][out.base], masked)
+            found.outputs[out.base] = masked
+            found.sealed = found.sealed or changed or not whole
+        return found
 
 
 _HAPPENED = {Kind.REPAIRED: "was repaired", Kind.LOST: "was given up", Kind.FAILED: "failed"}

@@ -41,11 +41,15 @@ class StreamCalls:
 
     def feed(self, effect: Feed) -> None:
         """A reader gets the item it asked for."""
-        self._calls[effect.call].streams[effect.slot].feed(effect.index, effect.value)
+        call = self._calls[effect.call]
+        call.read[effect.slot] += 1
+        call.streams[effect.slot].feed(effect.index, effect.value)
 
     def end_feed(self, effect: EndFeed) -> None:
         """A reader has read everything."""
-        self._calls[effect.call].streams[effect.slot].end()
+        call = self._calls[effect.call]
+        call.read[effect.slot] += 1
+        call.streams[effect.slot].end()
 
     def halt(self, effect: Halt) -> bool:
         """End a call; False if it is none of these."""
@@ -86,19 +90,25 @@ class StreamCalls:
         try:
             call.arguments = binding.arguments(invoke.inputs, desk.services.secret)
             desk.prepare(invoke, call.account, call.arguments)
+            if binding.node.type.effectful and desk.services.bus.records:
+                await desk.recorder.durable()
             code = desk.codes[invoke.node]
             came_to = await call.run(call.arguments, code, timeout_of(binding.node))
         except BaseException as error:  # whatever a step raises is its failure
             self._calls.pop(invoke.call, None)
             if not call.abandoned:
                 arguments, halting = call.arguments, call.halting
-                desk.ended_badly(invoke, error, call.account, arguments, halting=halting)
+                desk.ended_badly(
+                    invoke, error, call.account, arguments, halting=halting, read=dict(call.read)
+                )
             return
         self._calls.pop(invoke.call, None)
         if call.abandoned:
             return
         if isinstance(came_to, Succeeded):
-            desk.recorder.succeeded(invoke, came_to.outputs, call.account, began)
+            desk.recorder.succeeded(
+                invoke, came_to.outputs, call.account, began, read=dict(call.read)
+            )
         else:
             desk.recorder.halted(invoke, call.account)
         desk.tell(came_to)
@@ -120,7 +130,13 @@ class StreamCalls:
         timeout_s = timeout_of(call.binding.node)
         error = StepTimeout(f"timeout after {timeout_s:g} s, and it does not heed its cancellation")
         self._desk.ended_badly(
-            call.invoke, error, call.account, call.arguments, halting=False, left_behind=True
+            call.invoke,
+            error,
+            call.account,
+            call.arguments,
+            halting=False,
+            left_behind=True,
+            read=dict(call.read),
         )
 
     def _leave_halted(self, call: StreamCall) -> None:

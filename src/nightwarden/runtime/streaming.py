@@ -11,7 +11,8 @@ Read next: `frames.py`, `streams.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from nightwarden.kernel.effects import Invoke
@@ -27,10 +28,12 @@ from nightwarden.kernel.stimuli import (
 from nightwarden.nodes.define import Mode
 from nightwarden.runtime import frames
 from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.again import ANEW, Before, changed, same_item
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.desk import Desk, uncancel
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.feeding import InputFeed
+from nightwarden.runtime.recording import NOTHING_READ
 from nightwarden.runtime.streams import StepStream
 from nightwarden.spec.catalog import SlotKind
 
@@ -59,6 +62,7 @@ class StreamCall:
         self.account = Account()
         self.arguments: Arguments | None = None
         self.streams: dict[str, StepStream] = {}
+        self.read: Counter[str] = Counter()
         self._resume: asyncio.Future[None] | None = None
         self._paused = False
         self._timer: asyncio.TimerHandle | None = None
@@ -132,14 +136,17 @@ class StreamCall:
         bus = desk.services.bus
         once: dict[str, object] = {}
         has_ends = bool(binding.node.ends)
+        before = deque(desk.again.get(call, ANEW).frames)
         source = self._frames(arguments, code)
         try:
             async for value in source:
                 frame = binding.frame(value)
                 if has_ends:
                     once.update(binding.once(value))
-                if bus.active:
-                    desk.recorder.emitted(self.invoke, frame, binding.node)
+                if before:
+                    self._compare(before, frame)
+                elif bus.active:
+                    desk.recorder.emitted(self.invoke, frame, read=self._read_so_far())
                 desk.tell(Emitted(call, frame))
                 if self._paused and not self.halting:
                     await self._wait_for_room()
@@ -149,7 +156,26 @@ class StreamCall:
             await self._close(source)
         if self.halting:
             return Halted(call)
+        if before:
+            self._put_out_again(before)
+            raise changed(f"it put out {len(before):,} items fewer than before")
         return Succeeded(call, binding.ends(once))
+
+    def _compare(self, before: deque[Before], frame: tuple[object, ...]) -> None:
+        """An item that was put out before has to be the same; else all of those stand."""
+        kept = self._desk.recorder.kept(self.invoke.node, self.binding.node.outs, frame)
+        if same_item(before[0], kept.outputs, kept.absent):
+            before.popleft()
+            return
+        self._put_out_again(before)
+        raise changed("it put out another item than before")
+
+    def _put_out_again(self, before: Iterable[Before]) -> None:
+        for item in before:
+            self._desk.tell(Emitted(self.invoke.call, item.values()))
+
+    def _read_so_far(self) -> Mapping[str, int]:
+        return dict(self.read) if self.read else NOTHING_READ
 
     async def _emit_list(self, items: Sequence[object]) -> Stimulus:
         """A list fanned out by the engine itself: nothing to run, check or write down."""

@@ -1,4 +1,4 @@
-"""What a supervisor is to the runtime: a protocol of three methods.
+"""What a supervisor is to the runtime: a protocol of three methods; and what it may read.
 
 A supervisor sees an `Escalation` and answers with a `Decision`. It may be slow, wrong,
 or deaf; `Bounded` wraps every one of them, and the kernel checks every verdict.
@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from nightwarden.events.base import Event
+from nightwarden.events.budget import BudgetState
 from nightwarden.verdict import Decision, Escalation
 
 
@@ -29,6 +31,78 @@ class RunReader(Protocol):
 
     def check(self, escalation_id: str, outputs: Mapping[str, object]) -> Sequence[str]:
         """What is wrong with a repair, as readable lines; empty when it would be accepted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A value that was asked for, masked and uncut; or why it is not given."""
+
+    value: object = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What is known around a failed step; everything masked.
+
+    `purpose` is what the step is for, in its author's words. `consumers` names the steps that
+    use its outputs. `like` tells of earlier failures of this step with the same signature, one
+    line each: the item, what was answered by whom, and why. `decisions_left` is None where
+    there is no limit.
+    """
+
+    purpose: str = ""
+    consumers: tuple[str, ...] = ()
+    like: tuple[str, ...] = ()
+    decisions_left: int | None = None
+
+
+@runtime_checkable
+class RunEvidence(RunReader, Protocol):
+    """What a supervisor that investigates may read, besides; and where it writes what it spends.
+
+    An `escalation_id` is always that of an escalation handed to this supervisor.
+    """
+
+    def brief(self, escalation_id: str) -> Brief:
+        """What is known around the failed step."""
+        ...
+
+    def output(self, escalation_id: str, node_id: str) -> Found:
+        """What a step put out that the failing item itself descends from: `{slot: value}`.
+
+        Refused for a step that is not upstream of the failed one, for one that has put out
+        nothing on this item's way, and where values are not kept. Of a fan-out, only the frame
+        the item came from; of a list that is fanned out, only its element. Never a sibling's.
+        """
+        ...
+
+    def candidate(self, escalation_id: str) -> object:
+        """The broken value the step handed over."""
+        ...
+
+    def patched(
+        self, escalation_id: str, patch: Sequence[Mapping[str, object]]
+    ) -> tuple[Mapping[str, object], Sequence[str]]:
+        """The outputs a JSON Patch (RFC 6902) makes of the raw broken value, and what is wrong.
+
+        The patch is applied to `patching.repairable(…)`: an object with every declared slot.
+        Problems are masked. The outputs are for a `Substitute` and for nothing else: they may
+        hold what is masked everywhere else. With problems they are empty.
+        """
+        ...
+
+    def budget(self) -> BudgetState:
+        """What was spent on deciding before this process, from the record."""
+        ...
+
+    def publish(self, event: Event) -> None:
+        """Add an event to the run's record."""
+        ...
+
+    async def durable(self) -> None:
+        """Return once everything published so far would survive a crash."""
         ...
 
 

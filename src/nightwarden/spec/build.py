@@ -30,7 +30,7 @@ from nightwarden.spec.enrolled import Enrolled
 from nightwarden.spec.findings import Findings
 from nightwarden.spec.handles import Handle, written
 from nightwarden.spec.inputs import normal_type
-from nightwarden.spec.nodefile import concurrency_problem, timeout_problem
+from nightwarden.spec.limits import concurrency_problem, timeout_problem
 from nightwarden.spec.refs import Reference, is_id
 from nightwarden.spec.subworkflow import SUBWORKFLOW
 from nightwarden.spec.types import type_text
@@ -44,6 +44,7 @@ def workflow(
     *,
     catalog: Catalog | None = None,
     description: str = "",
+    python: Sequence[str] = (),
     supervisors: Mapping[str, object] | None = None,
     prompts: Mapping[str, object] | None = None,
     settings: Mapping[str, object] | None = None,
@@ -51,11 +52,13 @@ def workflow(
 ) -> Builder:
     """Begin a workflow. Node types given by name, and `each()`, are looked up in `catalog`.
 
-    `file` stands in messages: the caller's own where it is left out.
+    `python` are the files its canonical form asks for, as in a workflow file. `file` stands in
+    messages: the caller's own where it is left out.
     """
     draft = Draft(
         name=name,
         description=description,
+        python=tuple(python),
         supervisors=supervisors or {},
         prompts=prompts or {},
         settings=settings or {},

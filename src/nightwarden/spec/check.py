@@ -28,11 +28,12 @@ from nightwarden.spec.names import mark_of
 from nightwarden.spec.nodecheck import NodeCheck, Slots
 from nightwarden.spec.scopes import analyse, controllers
 from nightwarden.spec.sugar import desugar
+from nightwarden.spec.supervisors import read_supervisors
 from nightwarden.spec.ties import tied
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Origin, Workflow
 
 Lines = Mapping[str, int | None]
-"""The lines of `inputs.NAME` and `outputs.NAME`."""
+"""The lines of `inputs.NAME`, `outputs.NAME` and `supervisors.NAME`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ def assemble(draft: Draft, catalog: Catalog, findings: Findings) -> Workflow:
     workflow, excused = desugar(draft, catalog, findings)
     lines = {f"{INPUTS}.{i.spec.name}": i.line for i in draft.inputs}
     lines |= {f"outputs.{o.name}": o.line for o in draft.outputs or ()}
+    lines |= draft.supervisor_lines
     nodes = {node.id: node for node in reversed(draft.nodes)}  # of two, the first is meant
     inners = {i: node.inner for i, node in nodes.items() if node.inner is not None}
     said = _Said(excused)
@@ -133,6 +135,7 @@ def _settled(workflow: Workflow, findings: Findings, said: _Said, lines: Lines) 
     check_edges(workflow, analysis, found)
     found.extend(analysis.problems)
     _check_outputs(workflow, found, lines)
+    read_supervisors(workflow, found, lines)
     if not findings.failed and not found.failed:
         advise(workflow, analysis, found, lines, said.used)
     _put_in_place(workflow, found, said)

@@ -112,6 +112,11 @@ class Checker:
             raise Misfit(problems)
         return made
 
+    def dumped(self, value: object) -> object:
+        """A value of the type as plain data. Raises what its serializer raises."""
+        assert self._building is not None
+        return self._building.dump_python(value, mode="json", warnings="error")
+
     def coerce(self, value: object) -> Any:
         """The property value made of what the file says, as in `"5"` for an `int`.
 

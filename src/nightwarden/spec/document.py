@@ -28,6 +28,11 @@ LINES_DEEPEST = 6
 Path = tuple[str | int, ...]
 
 
+def doubled(path: Path) -> str:
+    """The rule a key that stands twice in the mapping at `path` breaks."""
+    return "C192" if path == ("supervisors",) else "duplicate-key"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """Plain data and lines, by the path of a value: `("nodes", "page", "url")`."""

@@ -78,7 +78,10 @@ class DraftInput:
 
 @dataclass(slots=True)
 class Draft:
-    """Everything a file says. `outputs` is None where it says nothing about them."""
+    """Everything a file says. `outputs` is None where it says nothing about them.
+
+    `supervisor_lines` are those of `supervisors.NAME` and `supervisors.NAME.KEY`.
+    """
 
     name: str = ""
     description: str = ""
@@ -90,4 +93,5 @@ class Draft:
     supervisors: Mapping[str, object] = field(default_factory=dict)
     prompts: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
+    supervisor_lines: Mapping[str, int | None] = field(default_factory=dict)
     file: str = ""

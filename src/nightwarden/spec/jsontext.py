@@ -14,7 +14,7 @@ from bisect import bisect_right
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
-from nightwarden.spec.document import DEEPEST, LARGEST, LINES_DEEPEST, Document, Path
+from nightwarden.spec.document import DEEPEST, LARGEST, LINES_DEEPEST, Document, Path, doubled
 from nightwarden.spec.findings import Findings
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -156,7 +156,7 @@ class _Reader:
             first = self._lines.get((*path, key))
             before = f" (first on line {first})" if first else ""
             self._findings.error(
-                "duplicate-key",
+                doubled(path),
                 f"the key {key!r} stands twice{before}",
                 "remove or rename one of the two",
                 line=line,

@@ -14,13 +14,13 @@ Read next: `refs.py`, `draft.py`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Final
 
 from nightwarden.spec.document import Document, Path
 from nightwarden.spec.draft import DraftNode
 from nightwarden.spec.findings import Findings, suggestion
+from nightwarden.spec.limits import concurrency_problem, timeout_problem
 from nightwarden.spec.refs import BadReference, read
 from nightwarden.spec.workflow import RunOptions
 
@@ -222,20 +222,3 @@ def code_only(key: str) -> tuple[str, str]:
     """Message and remedy for a promise that stands in a file."""
     message = f"{key} is a promise about the code of a step, and a file cannot make it"
     return message, f"remove it here, and declare it where the code is: @node({key}=…)"
-
-
-def timeout_problem(value: object) -> str:
-    """What is wrong with a timeout; empty when nothing is. None means none is set."""
-    if value is None:
-        return ""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        return f"timeout is {value!r}, but has to be a number of seconds above 0"
-    return ""
-
-
-def concurrency_problem(value: object) -> str:
-    """What is wrong with a concurrency; empty when nothing is. None means none is set."""
-    if value is None or (type(value) is int and value >= 1):
-        return ""
-    return f"concurrency is {value!r}, but has to be a whole number from 1"

@@ -8,7 +8,7 @@ Read next: `inputs.py`, `nodefile.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from nightwarden.spec.document import Document, Path
@@ -73,6 +73,7 @@ class _TopLevel:
             supervisors=self._mapping("supervisors"),
             prompts=self._mapping("prompts"),
             settings=self._mapping("settings"),
+            supervisor_lines=dict(self._supervisor_lines()),
             file=findings.file,
         )
 
@@ -124,6 +125,13 @@ class _TopLevel:
             self._wrong(key, "a mapping from names to what they stand for")
             return {}
         return value
+
+    def _supervisor_lines(self) -> Iterator[tuple[str, int | None]]:
+        blocks = self._data.get("supervisors")
+        for name, block in blocks.items() if isinstance(blocks, Mapping) else ():
+            yield f"supervisors.{name}", self._document.line("supervisors", name)
+            for key in block if isinstance(block, Mapping) else ():
+                yield f"supervisors.{name}.{key}", self._document.line("supervisors", name, key)
 
     def _python(self) -> tuple[str, ...]:
         value = self._data.get("python")

@@ -2,9 +2,9 @@
 
 Layers run from left to right. What runs once an item is drawn as a stack of cards; control
 edges are dashed. With `states`, each node shows how far a run has come, by a sign and a
-colour: nothing is told by colour alone.
+colour, and with `badges` what was decided there: nothing is told by colour alone.
 
-Read next: `routes.py`.
+Read next: `routes.py`, `badges.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from nightwarden.spec.badges import STYLE as _BADGES
+from nightwarden.spec.badges import badges_svg
 from nightwarden.spec.layout import (
     Layout,
     lay_out,
@@ -44,15 +46,17 @@ _SIGNS: Mapping[str, str] = {
     "waiting": "·",
     "running": "▶",
     "succeeded": "✓",
-    "repaired": "⛨",
+    "repaired": "✎",
     "skipped": "⊘",
     "failed": "✕",
     "cancelled": "■",
     "suspended": "‖",
+    "unfinished": "…",
+    "pruned": "–",
 }
 
 # Plain rules, no CSS variables: some viewers of SVG files know none.
-_STYLE = """
+STYLE = """
 .nw{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .nw rect{fill:#ffffff;stroke:#57606a}.nw .engine rect{fill:#eef1f4}
 .nw text{fill:#1f2328}.nw .type{fill:#59636e;font-size:11px}
@@ -84,9 +88,21 @@ class _Box:
     def right(self) -> float:
         return self.x + self.width
 
+    @property
+    def low(self) -> float:
+        return self.y + self.height / 2
 
-def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) -> str:
-    """The workflow's graph as SVG text. `states` maps node ids to words like `"failed"`."""
+
+def graph_svg(
+    workflow: Workflow,
+    *,
+    states: Mapping[str, str] | None = None,
+    badges: Mapping[str, Mapping[str, int]] | None = None,
+) -> str:
+    """The workflow's graph as SVG text.
+
+    `states` maps node ids to words like `"failed"`, `badges` to how often each action was taken.
+    """
     layout = lay_out(workflow)
     placed = routes(workflow, layout)
     boxes = dict(_boxes(placed, layout))
@@ -96,13 +112,18 @@ def graph_svg(workflow: Workflow, *, states: Mapping[str, str] | None = None) ->
         f'<svg xmlns="http://www.w3.org/2000/svg" class="nw" role="img" viewBox="0 0 '
         f'{width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}">',
         f"<title>{_text(workflow.name)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{STYLE if badges is None else STYLE + _BADGES}</style>",
         '<defs><marker id="nw-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>',
         *_frames(placed, boxes),
         *(part for edge in workflow.edges for part in _edge(edge, boxes, placed, workflow)),
         *_inputs(workflow, boxes),
         *(_node(node_id, boxes, layout, states or {}) for node_id in layout.nodes),
+        *(
+            badge
+            for node_id, counts in (badges or {}).items()
+            for badge in badges_svg(counts, boxes[node_id].right, boxes[node_id].low + 10)
+        ),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -229,7 +250,8 @@ def _node(
         lines.append(_label(box, _short(type_words(node)), 13, kind="type"))
     if state:
         sign = _SIGNS.get(state, "?")
-        lines.append(f'<text x="{box.right - 14:.1f}" y="{box.y - 6:.1f}">{sign}</text>')
+        down = 5 if mark_of(node_id) else -6
+        lines.append(f'<text x="{box.right - 14:.1f}" y="{box.y + down:.1f}">{sign}</text>')
     body = "".join([*cards, *lines])
     return f'<g class="{" ".join(classes)}"><title>{_text(", ".join(words))}</title>{body}</g>'
 

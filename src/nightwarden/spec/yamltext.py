@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nightwarden.spec.document import DEEPEST, LARGEST, LINES_DEEPEST, Document, Path
+from nightwarden.spec.document import DEEPEST, LARGEST, LINES_DEEPEST, Document, Path, doubled
 from nightwarden.spec.findings import Findings
 from nightwarden.spec.yamlerror import explain
 
@@ -223,7 +223,7 @@ class _Reader:
             first = self.lines.get((*top.path, key))
             before = f" (first on line {first})" if first else ""
             self._findings.error(
-                "duplicate-key",
+                doubled(top.path),
                 f"the key {key!r} stands twice{before}",
                 "remove or rename one of the two",
                 line=line,

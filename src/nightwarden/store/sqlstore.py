@@ -67,6 +67,11 @@ class SqlStore:
         return self.database.place
 
     @property
+    def folder(self) -> Path:
+        """Where the runs' own files lie, and what else is kept beside them."""
+        return self._folder
+
+    @property
     def blobs(self) -> Blobs:
         """Large values."""
         return self._blobs

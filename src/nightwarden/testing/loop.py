@@ -44,6 +44,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """Time is virtual and starts at 0; with a seed, the order of what is ready is shuffled."""
 
     _ready: deque[asyncio.Handle]  # asyncio's own
+    waits = False  # for a thread or a file; who needs one has to block
 
     def __init__(self, seed: int | None = None) -> None:
         self._jumping = _JumpingSelector()

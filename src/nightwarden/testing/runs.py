@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nightwarden.events import Event
+from nightwarden.own_loop import run_on_own_loop
 from nightwarden.result import RunResult
-from nightwarden.session import Session, run_on_own_loop
+from nightwarden.session import Session
 from nightwarden.testing.loop import VirtualLoop
 
 E = TypeVar("E", bound=Event)

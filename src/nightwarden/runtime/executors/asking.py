@@ -53,6 +53,7 @@ class AskingContext:
         self.workdir = Path(call.workdir)
         self.lineage = call.lineage
         self.attempt = call.attempt
+        self.suspended_state = call.suspended_state
 
     @property
     def assets(self) -> AskingContext:

@@ -117,6 +117,7 @@ class ProcessExecutor:
             workdir=str(context.workdir),
             lineage=context.lineage,
             attempt=context.attempt,
+            suspended_state=context.suspended_state,
             absent_cause=absent_cause.get(),
             main=main_script(),
             files=self._files,

@@ -40,6 +40,7 @@ class Call(NamedTuple):
     workdir: str
     lineage: Lineage
     attempt: int
+    suspended_state: object
     absent_cause: str
     main: MainScript
     files: Mapping[str, str]

@@ -1,6 +1,7 @@
 """From `--supervise MODE` to a supervisor.
 
     off               failures stop the run
+    agent[:MODEL]     a model; without a name, the one the settings name
     scripted:FILE     answers from a file
     operator          a person at the terminal
     replay:RUN        the answers of a recorded run
@@ -30,15 +31,20 @@ from nightwarden.runtime.supervisors.shadow import Shadow
 from nightwarden.runtime.supervisors.verbs import suggestion
 
 MODES: Final = ("off", "agent", "operator", "replay", "scripted", "shadow")
-NO_MODEL: Final = (
-    "supervision by a model is not built in this version; "
-    "use scripted:FILE, operator, or replay:RUN"
-)
+AGENT: Final = "agent"
 
 _T = TypeVar("_T")
 ReadText = Callable[[str], str]
 ReadRun = Callable[[str], Iterable[Mapping[str, object]]]
 Aside = Callable[[], AbstractContextManager[object]]
+MakeAgent = Callable[[str], Supervisor]
+"""From a model's name, empty for the workspace's own, to the supervisor that asks it."""
+
+
+def no_agent(model: str) -> Supervisor:
+    """Where nothing of the model side is at hand. Raises `RunError`."""
+    del model
+    raise RunError("supervision by a model cannot be had here; use scripted:FILE or operator")
 
 
 def make_supervisor(
@@ -50,9 +56,11 @@ def make_supervisor(
     sink: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
     aside: Aside = nullcontext,
+    make_agent: MakeAgent = no_agent,
 ) -> Supervisor:
     """The supervisor a mode names.
 
+    `make_agent` makes the one that asks a model; it raises what is wrong with the model.
     `read_text` reads a file by its name, `read_run` the events of a recorded run. The operator
     is asked on `sink` and read from `source` (default: standard error and input). Raises
     `RunError` when the mode cannot be had, `SpecError` with all that is wrong with a file.
@@ -63,7 +71,7 @@ def make_supervisor(
             _no_argument(mode, argument)
             return FailClosed()
         case "agent":
-            raise RunError(NO_MODEL)
+            return make_agent(argument)
         case "operator":
             _no_argument(mode, argument)
             return _operator(source or sys.stdin, sink or sys.stderr, environ, aside)
@@ -72,7 +80,7 @@ def make_supervisor(
         case "replay":
             return _replay(_needed(mode, argument, "replay:RUN"), read_run)
         case "shadow":
-            inner = argument or "agent"
+            inner = argument or AGENT
             if inner.partition(":")[0] in ("off", "shadow"):
                 raise RunError(f"{mode!r}: nothing to watch; name a mode that answers")
             watched = make_supervisor(
@@ -83,9 +91,24 @@ def make_supervisor(
                 sink=sink,
                 environ=environ,
                 aside=aside,
+                make_agent=make_agent,
             )
             return Shadow(watched)
     raise RunError(f"unknown mode of supervision {mode!r}: {suggestion(name, MODES)}")
+
+
+def model_in(mode: str | None) -> str | None:
+    """The model a mode asks: its name, empty where none is named, None where none is asked."""
+    name, _, argument = (mode or "").strip().partition(":")
+    if name == "shadow":
+        return model_in(argument or AGENT)
+    return argument if name == AGENT else None
+
+
+def with_model(mode: str, model: str) -> str:
+    """The mode with the model it asks written out."""
+    shadow = "shadow:" if mode.strip().startswith("shadow") else ""
+    return f"{shadow}{AGENT}:{model}"
 
 
 def _scripted(file: str, read_text: ReadText) -> Supervisor:

@@ -1,0 +1,219 @@
+"""How fast steering is: events through observe, match and trigger, and a hook's drain.
+
+    python benchmarks/steering.py               a table
+    python benchmarks/steering.py --quick       small sizes: does it work at all?
+    python benchmarks/steering.py --json        for programs
+
+    G13   10 supervisors with 10 monitors each over one run: events a second of processor time,
+          also with nothing of interest, and with the queues of the coordinators in between
+    drain the hook's command from start to exit, empty and with a message, beside the bare
+          interpreter
+
+Read next: `engine.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nightwarden.spec.monitors import parse_monitor
+from nightwarden.spec.supervisors import SupervisorSpec
+from nightwarden.steering.claude import drain
+from nightwarden.steering.claude.box import SessionBox
+from nightwarden.steering.inbox import Inbox
+from nightwarden.steering.lookout import Lookout
+from nightwarden.steering.observed import Observed
+from nightwarden.steering.ports import Words
+from nightwarden.steering.trigger import Trigger
+from nightwarden.steering.wakes import Wake
+
+VERSION = 1
+SUPERVISORS = 10
+MONITORS = (
+    "event_type=tool_error,tool_name=Bash",
+    "event_type=tool_error,count=5,within=2m",
+    "event_type=assistant_text,text_contains=impossible",
+    "event_type=assistant_text,text_contains=give up",
+    "event_type=assistant_text,text_contains=workaround",
+    "event_type=assistant_text,matches=not\\s+feasible",
+    "event_type=tool_called,tool_name=Edit,text_contains=setup.cfg",
+    "event_type=tool_error,repeat=3",
+    "event_type=usage_progress,cost_gt=8",
+    "event_type=budget_warning",
+)
+WORDS = "I look at the code that rounds prices, then I run the tests of that part once more. "
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number. `goal` is what performance.md asks for, 0 where it asks for nothing."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float = 0.0
+
+
+def turns(count: int) -> list[dict[str, Any]]:
+    """The events of an agent at work: nine a turn, a failure every tenth turn."""
+    found: list[dict[str, Any]] = [{"type": "node_started", "node_id": "fix"}]
+    for i in range(count):
+        use = {"tool": "Bash", "tool_use_id": f"t{i}", "input": {"command": f"pytest -k {i}"}}
+        failed = {"type": "tool_error", **use, "error": f"{i} failed"}
+        worked = {"type": "tool_called", **use, "output": f"{i} passed in 0.{i % 90 + 10}s"}
+        read = {"tool": "Read", "tool_use_id": f"r{i}", "input": {"file_path": f"src/{i % 40}.py"}}
+        found += [
+            {"type": "assistant_text", "text": WORDS + str(i)},
+            {"type": "tool_started", **read},
+            {"type": "tool_called", **read, "output": WORDS * 5},
+            {"type": "tool_started", **use},
+            failed if i % 10 == 9 else worked,
+            {"type": "usage_progress", "tokens": 1000 * i, "used": i / 10_000},
+            {"type": "node_progress", "done": i},
+            {"type": "log", "level": "info", "message": "a line"},
+            {"type": "llm_step_finished", "input_tokens": 900, "output_tokens": 90},
+        ]
+    return [{"seq": n, "node_id": "fix", "at": "", **e} for n, e in enumerate(found, start=1)]
+
+
+def quiet(count: int) -> list[dict[str, Any]]:
+    """Events no monitor asks about."""
+    return [
+        {"type": "item_emitted", "seq": n, "node_id": "page", "lineage": [n], "outputs": {}}
+        for n in range(1, count + 1)
+    ]
+
+
+def supervisors() -> list[Trigger]:
+    """Ten of them, each with its own ten monitors, over one agent."""
+    monitors = tuple(map(parse_monitor, MONITORS))
+    specs = [
+        SupervisorSpec(name=f"s{i}", watches=("fix",), monitors=monitors, max_evals=10**9)
+        for i in range(SUPERVISORS)
+    ]
+    return [Trigger(spec, recent=deque()) for spec in specs]
+
+
+def through_triggers(events: Sequence[Mapping[str, Any]]) -> float:
+    """Events a second through observe, match and trigger; a look is over at once."""
+    return _through(events, [(trigger, _straight(trigger)) for trigger in supervisors()])
+
+
+def through_inboxes(events: Sequence[Mapping[str, Any]]) -> float:
+    """The same with a coordinator's queue before each trigger, emptied every hundred events."""
+    return _through(events, [(trigger, Inbox(lambda: None)) for trigger in supervisors()])
+
+
+class _Straight:
+    def __init__(self, trigger: Trigger) -> None:
+        self.trigger = trigger
+
+    def offer(self, seen: Observed) -> None:
+        follow(self.trigger, seen)
+
+
+def _straight(trigger: Trigger) -> _Straight:
+    return _Straight(trigger)
+
+
+def follow(trigger: Trigger, seen: Observed) -> None:
+    """Show a supervisor an event, twenty a second; answer at once when it looks."""
+    now = seen.seq * 0.05
+    for act in trigger.see(seen, now):
+        if isinstance(act, Wake):
+            trigger.returned(now)
+
+
+def _through(
+    events: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[Trigger, Inbox | _Straight]]
+) -> float:
+    lookout = Lookout()
+    for trigger, end in pairs:
+        lookout.join(end.offer, trigger.wants, lambda: None)
+    start = time.process_time()
+    for at in range(0, len(events), 100):
+        for event in events[at : at + 100]:
+            lookout(event)
+        for trigger, end in pairs:
+            while isinstance(end, Inbox) and len(end):
+                follow(trigger, end.take())
+    return len(events) / (time.process_time() - start)
+
+
+def best(measure: Callable[[], float], rounds: int) -> float:
+    """The best of some rounds: other programs only ever take something away."""
+    return max(measure() for _ in range(rounds))
+
+
+def started(command: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> float:
+    """Milliseconds from start to exit."""
+    begin = time.perf_counter()
+    subprocess.run(command, input=stdin, env=dict(env), capture_output=True, check=True)
+    return (time.perf_counter() - begin) * 1000
+
+
+def drains(count: int) -> Iterable[Row]:
+    """The drain beside the bare interpreter, in turns."""
+    python = [sys.executable, "-I", "-S"]
+    with tempfile.TemporaryDirectory() as home:
+        env = {"HOME": home, "PATH": os.environ["PATH"]}
+        box = SessionBox("s1", root=Path(home) / ".nightwarden" / "claude")
+        hook = json.dumps({"hook_event_name": "Stop", "session_id": "s1"}).encode()
+        bare, empty, full = [], [], []
+        for i in range(count):
+            bare.append(started([*python, "-c", "pass"], b"", env))
+            empty.append(started([*python, drain.__file__], hook, env))
+            words = Words(message_id=f"m{i}", run_id="s1", node_id="", author="", text="look")
+            box.enqueue(words)
+            full.append(started([*python, drain.__file__], hook, env))
+        delivered = sum(m.state == "delivered" for m in box.messages())
+    if delivered != count:
+        raise RuntimeError(f"{delivered} of {count} messages were delivered")
+    yield Row("bare interpreter, median", round(statistics.median(bare), 1), "ms")
+    yield Row("drain of an empty mailbox, median", round(statistics.median(empty), 1), "ms", 100)
+    yield Row("drain with a message, median", round(statistics.median(full), 1), "ms", 100)
+    yield Row("drain with a message, slowest", round(max(full), 1), "ms")
+
+
+def measure(*, quick: bool) -> list[Row]:
+    """Every number."""
+    size, rounds = (50, 1) if quick else (3_000, 5)
+    work, idle = turns(size), quiet(size * 9)
+    rows = [
+        Row("G13 an agent at work", best(lambda: through_triggers(work), rounds), "events/s", 1e5),
+        Row("G13 with queues", best(lambda: through_inboxes(work), rounds), "events/s", 1e5),
+        Row("nothing of interest", best(lambda: through_triggers(idle), rounds), "events/s"),
+    ]
+    return [*rows, *drains(2 if quick else 30)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure steering.")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    options = parser.parse_args(arguments)
+    rows = measure(quick=options.quick)
+    if options.json:
+        print(json.dumps({"version": VERSION, "rows": [asdict(row) for row in rows]}, indent=1))
+        return 0
+    for row in rows:
+        goal = f"   goal {row.goal:,.0f}" if row.goal else ""
+        print(f"{row.name:<36}{row.value:>14,.1f} {row.unit}{goal}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

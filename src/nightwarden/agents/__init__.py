@@ -1,0 +1,12 @@
+"""The model side: which models there are, what they may cost, and how one is asked.
+
+    models.py ─▶ a resolved model (name, address, key, price), or one clear reason why not
+    budget.py ─▶ what a turn may cost, reserved before it begins
+    adjudicator.py ─▶ the supervisor that asks a model
+
+Libraries of the model providers are imported when the first question is asked, never before:
+`metering.py`, `building.py` and `conversation.py` hold all such imports, and nothing outside
+this package imports those three.
+
+Read next: `models.py`, `adjudicator.py`.
+"""

@@ -1,0 +1,68 @@
+"""Which model a run asks, and the sentence about it that is printed once.
+
+Everything wrong with the model is said here, before anything starts. What is sent to whom is
+said the first time a folder's runs ask a model, and again when it is another model.
+
+Read next: `run.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nightwarden.cli.failing import Usage
+
+if TYPE_CHECKING:
+    from nightwarden.agents.models import Model
+    from nightwarden.cli.output import Output
+    from nightwarden.settings import Settings
+
+TOLD: Final = "told-models"
+"""The file, among the recorded runs, with the models that were told of."""
+
+
+def with_the_model(mode: str | None, model: str | None, settings: Settings) -> str | None:
+    """The mode with the model it asks written out. Raises `Usage` and `ModelError`."""
+    if mode in (None, "off"):
+        return mode
+    from nightwarden.agents.opening import asked_model, supervising_model, with_model
+
+    assert mode is not None
+    named = asked_model(mode)
+    if named is None:
+        if model is not None:
+            raise Usage(f"--supervisor-model names a model, and --supervise {mode} asks none")
+        return mode
+    if named and model and named != model:
+        raise Usage(f"--supervise {mode} and --supervisor-model {model} name two models; name one")
+    return with_model(mode, supervising_model(named or model or "", settings).name)
+
+
+def tell_once(mode: str | None, settings: Settings, out: Output, folder: Path) -> None:
+    """Say what is sent to which model, unless it was said before in this store's folder."""
+    if mode in (None, "", "off") or out.quiet:
+        return
+    from nightwarden.agents.opening import asked_model, notice, supervising_model
+
+    named = asked_model(mode)
+    if not named:
+        return
+    model = supervising_model(named, settings)
+    if not _was_told(model, folder):
+        out.note(notice(model))
+
+
+def _was_told(model: Model, folder: Path) -> bool:
+    """Whether the sentence was printed before; from now on it was."""
+    line = f"{model.name} {model.host}"
+    file = folder / TOLD
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if line in file.read_text(encoding="utf-8").splitlines():
+            return True
+    with contextlib.suppress(OSError):  # what cannot be kept is said again
+        folder.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as told:
+            told.write(f"{line}\n")
+    return False

@@ -1,0 +1,102 @@
+"""What a run needs before it can start: its plan, the code of its steps, its id.
+
+Read next: `session.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from datetime import UTC, datetime
+
+from nightwarden.errors import Problem, RunError, SpecError
+from nightwarden.ids import RunId, new_run_id
+from nightwarden.kernel.compiling import compile_plan
+from nightwarden.kernel.plan import Plan
+from nightwarden.kernel.state import Settings
+from nightwarden.nodes.define import NodeDef
+from nightwarden.nodes.registry import Registry
+from nightwarden.runtime.executors import PROCESS
+from nightwarden.runtime.executors.references import refusal
+from nightwarden.runtime.supervision import Bounds
+from nightwarden.spec.scopes import analyse
+from nightwarden.spec.workflow import Workflow
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def plan_of(workflow: Workflow) -> Plan:
+    """The workflow's plan, compiled once. Raises `SpecError`."""
+    plan = workflow.memo.get("plan")
+    if not isinstance(plan, Plan):
+        analysis = analyse(workflow)
+        if analysis.problems:
+            raise SpecError(analysis.problems)
+        plan = workflow.memo["plan"] = compile_plan(workflow, analysis)
+    return plan
+
+
+def registry_of(workflow: Workflow) -> Registry:
+    """Where the workflow's own node types came from, else what is built in or installed."""
+    return workflow.catalog if isinstance(workflow.catalog, Registry) else Registry()
+
+
+def definitions_of(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]:
+    found: dict[str, NodeDef] = {}
+    problems = []
+    for node in workflow.nodes:
+        definition = registry.definition(node.type)
+        if definition is None:
+            problems.append(
+                Problem(
+                    file=workflow.file,
+                    line=node.line,
+                    node=node.id,
+                    rule="unknown-type",
+                    message=f"no node type {node.type!r} is known to this run",
+                    remedy="name the Python file it is in, or pass the registry it was loaded with",
+                )
+            )
+        elif definition.type.executor == PROCESS and refusal(definition):
+            problems.append(
+                Problem(
+                    file=workflow.file,
+                    line=node.line,
+                    node=node.id,
+                    rule="process",
+                    message=f"{node.type} cannot run in a process of its own",
+                    remedy=refusal(definition),
+                )
+            )
+        else:
+            found[node.id] = definition
+    if problems:
+        raise SpecError(problems)
+    return found
+
+
+def fresh_id(rng: random.Random) -> RunId:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return new_run_id(stamp, int.from_bytes(os.urandom(4)) ^ rng.getrandbits(1))
+
+
+def checked_id(run_id: str) -> RunId:
+    """A run id somebody chose: it names a folder, and has to be told from `last`."""
+    if not _RUN_ID.fullmatch(run_id) or run_id == "last":
+        raise RunError(
+            f"{run_id!r} cannot be a run's id: use up to 100 letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit; 'last' is taken"
+        )
+    return RunId(run_id)
+
+
+def bounds_json(bounds: Bounds, settings: Settings) -> dict[str, object]:
+    return {
+        "max_decisions": bounds.max_decisions,
+        "max_retries": bounds.max_retries,
+        "decision_timeout_s": bounds.decision_timeout_s,
+        "cost_cap_usd": round(bounds.cost_cap_micro_usd / 1_000_000, 6),
+        "max_retry_delay_s": bounds.max_retry_delay_s,
+        "keep_going": settings.keep_going,
+    }

@@ -1,0 +1,285 @@
+"""Going on with a recorded run: what it had done stands, and exactly what is missing runs.
+
+    store ─▶ past ─▶ the same workflow? ─▶ what is done again ─▶ Session ─▶ run
+
+A changed definition is refused with its differences, unless `force` says that what changed, and
+what lies below it, is to be done again. Whoever resumes may change the bounds and the supervisor.
+
+Read next: `session.py`, `runtime/past.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from nightwarden.errors import RunError
+from nightwarden.events import RunResumed
+from nightwarden.library import asked_python, load, recorded
+from nightwarden.lineage import Lineage, parse
+from nightwarden.result import RunResult
+from nightwarden.runtime.past import Past, fold_past
+from nightwarden.runtime.risks import risks
+from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.session import Session, run_session
+from nightwarden.spec.differences import below, changed_nodes, differences
+from nightwarden.spec.scopes import analyse
+from nightwarden.spec.workflow import INPUTS, Workflow
+from nightwarden.store.contract import RunBusy
+
+if TYPE_CHECKING:
+    from nightwarden.store.contract import Store
+
+INHERIT: Final = "inherit"
+"""The supervisor the run had."""
+
+_MOST_DIFFERENCES: Final = 12
+_ITEM: Final = re.compile(r"(?P<node>.+)\[(?P<item>[^\[\]]*)\]")
+
+Spot = tuple[str, Lineage]
+"""A node, and an item's lineage or the beginning of one."""
+
+
+class NothingLeft(RunError):
+    """The run is complete."""
+
+
+class Changed(RunError):
+    """The workflow is no longer what the run was a run of."""
+
+
+def resume(run_id: str = "last", *, store: Store | Path | str, **options: Any) -> RunResult:
+    """Go on with a run to its end; `options` are those of `resume_session`.
+
+    Raises `RunError` for a run that is complete or whose workflow has changed, `RunBusy` for one
+    that another process drives, and what `run` raises.
+    """
+    if isinstance(store, (str, Path)):
+        from nightwarden.store.opening import open_store  # noqa: PLC0415  (brings a database in)
+
+        with open_store(store) as opened:
+            return run_session(resume_session(opened, run_id, **options))
+    return run_session(resume_session(store, run_id, **options))
+
+
+def resume_session(
+    store: Store,
+    run_id: str = "last",
+    *,
+    workflow: Workflow | None = None,
+    supervise: Supervisor | str | None = INHERIT,
+    bounds: Bounds | Mapping[str, Any] | None = None,
+    keep_going: bool | None = None,
+    inputs: Mapping[str, object] | Callable[[Workflow], Mapping[str, object]] | None = None,
+    nodes: Sequence[Path] = (),
+    trust: bool = False,
+    force: bool = False,
+    redo: Iterable[str] = (),
+    retry: Iterable[str] = (),
+    **options: Any,
+) -> Session:
+    """A session that goes on with a run.
+
+    `workflow` is looked for where the run had it, if not given. `redo` names what is done again
+    with everything that follows from it, `retry` what is run again at its user's risk, each as
+    `NODE` or `NODE[ITEM]`. `inputs` are those the record does not have, because they held secrets;
+    a function is asked for them once the workflow is known. A mapping of `bounds` changes some of
+    those the run had. `nodes` stand in for the files its steps were in; a Python file the workflow
+    names now and the run did not use is imported only with `trust`. Further options are those of
+    `Session`.
+    """
+    run_id = store.find(run_id)
+    _refuse_driven(store, run_id)
+    past = fold_past(store.lines(run_id))
+    redo, retry = tuple(redo), tuple(retry)
+    if past.ended and not (redo or force):
+        raise NothingLeft(f"run {run_id} is complete: nothing is left to do")
+    found = workflow or _workflow_of(past, nodes, trust=trust)
+    again = _changed(past, found, force=force)
+    again += [spot for text in redo for spot in _with_below(found, _spot(found, text))]
+    retried = [_at_risk(past, found, text) for text in retry]
+    for node, lineage in again:
+        past.forget(node, lineage)
+    for node, lineage in retried:
+        past.forget(node, lineage, exactly=True)
+    inputs = inputs(found) if callable(inputs) else inputs or {}
+    given = _inputs(past, store, inputs)
+    settings = past.bounds
+    if not isinstance(bounds, Bounds):
+        bounds = replace(bounds_of(settings), **(bounds or {}))
+    return Session(
+        found,
+        given,
+        run_id=run_id,
+        store=store,
+        past=past,
+        supervise=(past.supervisor or None) if supervise == INHERIT else supervise,
+        bounds=bounds,
+        workdir=options.pop("workdir", _folder_of(past)),
+        keep_going=bool(settings.get("keep_going")) if keep_going is None else keep_going,
+        open_inputs=options.pop("open_inputs", past.started.get("open_inputs", ())),
+        resumed=RunResumed(
+            redo=tuple(again),
+            retry=tuple(retried),
+            definition=found.canonical() if found.digest() != past.definition_hash else None,
+            definition_hash=found.digest(),
+        ),
+        **options,
+    )
+
+
+def bounds_of(recorded_bounds: Mapping[str, Any]) -> Bounds:
+    """The bounds a run had."""
+    usual = Bounds()
+    cap = recorded_bounds.get("cost_cap_usd")
+    return Bounds(
+        max_decisions=recorded_bounds.get("max_decisions", usual.max_decisions),
+        max_retries=recorded_bounds.get("max_retries", usual.max_retries),
+        decision_timeout_s=recorded_bounds.get("decision_timeout_s", usual.decision_timeout_s),
+        cost_cap_micro_usd=usual.cost_cap_micro_usd if cap is None else round(cap * 1_000_000),
+        max_retry_delay_s=recorded_bounds.get("max_retry_delay_s", usual.max_retry_delay_s),
+    )
+
+
+def _refuse_driven(store: Store, run_id: str) -> None:
+    """Raise `RunBusy` before anything is read of a run that goes on elsewhere."""
+    entry = store.entry(run_id)
+    if entry.owner_alive:
+        raise RunBusy(
+            f"run {run_id} is driven by {entry.owner}: follow it with `nightwarden events {run_id} "
+            f"--follow`, or end it with `nightwarden cancel {run_id}`"
+        )
+
+
+def _workflow_of(past: Past, nodes: Sequence[Path], *, trust: bool) -> Workflow:
+    """The workflow as it is now where the run had it from, else as the record has it."""
+    used = [_where_it_ran(past, str(name)) for name in past.started.get("python", ())]
+    code = list(nodes) or used
+    gone = [path for path in code if not path.is_file()]
+    if gone:
+        raise RunError(
+            f"the run's steps were in {gone[0]}, which is no longer there; put it back, or name "
+            "the file with --nodes"
+        )
+    file = _where_it_ran(past, str(past.started.get("file") or ""))
+    if file.suffix in (".yaml", ".yml", ".json") and file.is_file():
+        known = {path.resolve() for path in used}
+        trust = trust or {path.resolve() for path in asked_python(file)} <= known
+        return load(file, nodes=_not_named(file, code), trust=trust)
+    return recorded(past.definition, {}, nodes=code, trust=True)[0]
+
+
+def _where_it_ran(past: Past, name: str) -> Path:
+    """A file the run was started with, wherever the process that resumes it stands."""
+    there = _folder_of(past) / name
+    return there if there.exists() else Path(name)
+
+
+def _folder_of(past: Past) -> Path:
+    """Where the run ran, if that is still there."""
+    folder = Path(str(past.started.get("folder") or "."))
+    return folder if folder.is_dir() else Path()
+
+
+def _not_named(file: Path, code: Sequence[Path]) -> list[Path]:
+    """The files with steps that were given beside the workflow, not named in it."""
+    named = {path.resolve() for path in asked_python(file)}
+    return [path for path in code if path.resolve() not in named]
+
+
+def _changed(past: Past, found: Workflow, *, force: bool) -> list[Spot]:
+    """What a changed definition makes necessary to do again. Raises `Changed` without `force`."""
+    if found.digest() == past.definition_hash:
+        return []
+    now = found.canonical()
+    lines = differences(past.definition, now)
+    if not lines:
+        return []
+    if not force:
+        more = len(lines) - _MOST_DIFFERENCES
+        shown = lines[:_MOST_DIFFERENCES] + ([f"and {more} more"] if more > 0 else [])
+        raise Changed(
+            f"the workflow is not the one that run {past.run_id} was a run of:\n"
+            + "".join(f"  {line}\n" for line in shown)
+            + "put it back, or resume with --force: what has changed, and what lies below it, "
+            "is then done again"
+        )
+    edges: Any = now["edges"]
+    return [(node, ()) for node in sorted(below(changed_nodes(past.definition, now), edges))]
+
+
+def _spot(workflow: Workflow, text: str) -> Spot:
+    """`page`, `page[148]`, `chunk[3.1]`: a node and an item. Raises `RunError`."""
+    known = [spec.id for spec in workflow.nodes]
+    match = None if text in known else _ITEM.fullmatch(text)
+    node = match["node"] if match else text
+    if node not in known:
+        raise RunError(f"{text}: there is no node {node!r}; there are {', '.join(known)}")
+    lineage = _item(text, match["item"]) if match else ()
+    depth = len(analyse(workflow).scopes[node])
+    if len(lineage) > depth:
+        one = "a number" if depth == 1 else f"{depth} numbers"
+        raise RunError(f"{text}: name {node} {f'by {one} at most' if depth else 'without an item'}")
+    return node, lineage
+
+
+def _item(text: str, item: str) -> Lineage:
+    try:
+        if item:
+            return parse(item)
+    except ValueError:
+        pass
+    raise RunError(
+        f"{text}: {item!r} is no item: write NODE[148], NODE[3.1] below two lists, or NODE for all"
+    )
+
+
+def _with_below(workflow: Workflow, spot: Spot) -> list[Spot]:
+    """A spot and all that follows from it: as little as the scopes allow."""
+    node, lineage = spot
+    scopes = analyse(workflow).scopes
+    edges = [{"source": e.source, "target": e.target} for e in workflow.edges]
+    found: list[Spot] = [spot]
+    for other in sorted(below([node], edges) - {node, INPUTS}):
+        common = 0
+        for mine, theirs in zip(scopes[node], scopes[other], strict=False):
+            if mine != theirs:
+                break
+            common += 1
+        found.append((other, lineage[:common]))
+    return found
+
+
+def _at_risk(past: Past, workflow: Workflow, text: str) -> Spot:
+    """What is retried at its user's risk. Raises `RunError` if there is nothing to retry."""
+    spot = _spot(workflow, text)
+    known = risks(past, workflow.types)
+    if spot not in [(risk.node_id, risk.lineage) for risk in known]:
+        names = ", ".join(str(risk) for risk in known[:10]) or "nothing"
+        raise RunError(f"{text} does not have to be retried; at risk is {names}")
+    return spot
+
+
+def _inputs(past: Past, store: Store, given: Mapping[str, object]) -> dict[str, object]:
+    """The run's inputs: as recorded; those that held secrets have to be given again."""
+    found = {**past.inputs}
+    for name, digest in past.input_blobs.items():
+        found[name] = msgspec.json.decode(store.blobs.get(digest))
+    changed = [name for name in given if name not in past.sealed_inputs]
+    if changed:
+        raise RunError(
+            f"input {changed[0]} is on record: a run goes on with the inputs it had; "
+            "for others start a new one"
+        )
+    lacking = [name for name in past.sealed_inputs if name not in given]
+    if lacking:
+        raise RunError(
+            f"input {lacking[0]} held a secret, and is not on record: give it again "
+            f"(--input {lacking[0]}=…)"
+        )
+    return {**found, **given}

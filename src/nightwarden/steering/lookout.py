@@ -1,0 +1,133 @@
+"""One run's events, looked at once for all its supervisors.
+
+    fact ─▶ Observed ─▶ recent           the last forty, shared
+                     └▶ the inboxes of those who have a use for its type
+
+A result that does not say what its tool was given is told by the start of the call, and how
+often the same call has come is counted here, where no event is missed.
+
+Read next: `inbox.py`, `coordinator.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from nightwarden.spec.monitors import RESULT_TYPES, TOOL_TYPES
+from nightwarden.steering.observed import Observed
+from nightwarden.steering.ports import Fact, Observation, Observer, Sink
+from nightwarden.steering.repeats import Repeats
+
+RECENT: Final = 40
+_MOST_OPEN: Final = 500
+
+Take = Callable[[Observed], None]
+Wants = Callable[[str, str, bool], bool]
+"""Asked for a type of event, a tool where it has one, and whether the call is a repeat."""
+
+
+class Lookout:
+    """Takes facts, gives observed events to those who joined. A sink of an observer."""
+
+    def __init__(self) -> None:
+        self.recent: deque[Observed] = deque(maxlen=RECENT)
+        self._joined: list[tuple[Take, Wants, Callable[[], None]]] = []
+        self._takers: dict[object, tuple[Take, ...]] = {}
+        self._open: dict[str, object] = {}
+        self._repeats = Repeats()
+
+    def join(self, take: Take, wants: Wants, ended: Callable[[], None]) -> None:
+        """Give `take` the events of the types it wants; `ended` when there will be no more."""
+        self._joined.append((take, wants, ended))
+        self._takers.clear()
+
+    def leave(self, take: Take) -> None:
+        """Give it no more."""
+        self._joined = [each for each in self._joined if each[0] != take]
+        self._takers.clear()
+
+    def changed(self) -> None:
+        """Somebody wants something else from now on."""
+        self._takers.clear()
+
+    def __call__(self, fact: Fact | None) -> None:
+        """Take a fact; None where there will be no more."""
+        if fact is None:
+            for _, _, ended in self._joined:
+                ended()
+            return
+        seen = self.observe(fact)
+        kind: object = seen.type
+        if kind in TOOL_TYPES:
+            kind = (kind, seen.tool, seen.repeated > 1)
+        takers = self._takers.get(kind)
+        if takers is None:
+            takers = self._found(kind, seen)
+        for take in takers:
+            take(seen)
+
+    def _found(self, kind: object, seen: Observed) -> tuple[Take, ...]:
+        asked = (seen.type, seen.tool if kind != seen.type else "", seen.repeated > 1)
+        found = tuple(take for take, wants, _ in self._joined if wants(*asked))
+        if len(self._takers) > _MOST_OPEN:
+            self._takers.clear()
+        self._takers[kind] = found
+        return found
+
+    def observe(self, fact: Fact) -> Observed:
+        """The fact as supervisors look at it, kept among the recent ones."""
+        seen = Observed(fact)
+        self.recent.append(seen)
+        if seen.type == "tool_started":
+            self._opened(seen)
+        elif self._open and seen.type in RESULT_TYPES:
+            asked = self._open.pop(str(seen.get("tool_use_id")), None)
+            if seen.asked is None:
+                seen.asked = asked
+        if seen.type in RESULT_TYPES:
+            seen.repeated = self._repeats.take(seen)
+        return seen
+
+    def _opened(self, seen: Observed) -> None:
+        use = seen.get("tool_use_id")
+        if isinstance(use, str) and use and seen.asked is not None:
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+            self._open[use] = seen.asked
+
+
+class Shared:
+    """One observation of a run for all its supervisors: an observer, and its own observation.
+
+    Its history has to be one that can be read again.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.lookout = Lookout()
+        self._observer = observer
+        self._observation: Observation | None = None
+        self._users = 0
+
+    def observe(self, run_id: str, sink: Sink) -> Shared:  # noqa: ARG002  (all share the lookout)
+        """Watch, for one more supervisor."""
+        if self._observation is None:
+            self._observation = self._observer.observe(run_id, self.lookout)
+        self._users += 1
+        return self
+
+    @property
+    def cut(self) -> int:
+        """The sequence number at attach."""
+        return self._observation.cut if self._observation else 0
+
+    def history(self) -> Iterable[Fact]:
+        """What happened before."""
+        return self._observation.history() if self._observation else ()
+
+    def release(self) -> None:
+        """One supervisor less."""
+        self._users -= 1
+        if self._users == 0 and self._observation is not None:
+            self._observation.release()

@@ -1,0 +1,455 @@
+"""When a supervisor looks: pure, with the time as a number.
+
+    event ─▶ who is active ─▶ a monitor holds? ──registered──▶ look now
+                                  │  └──────seeded──────────▶ now, or when the cooldown ends
+                                  └ a turn boundary? ───────▶ after 3 s of quiet, or when …
+
+Rules (steering.md §2): armed only while a watched node is active. What comes inside the
+cooldown, which begins when an evaluation returns, is put off to its end and never dropped; if
+the node ends first, to its next start. Everything waiting goes into one look together. Failed
+evaluations are free and what they looked at waits again; three in a row park the supervisor, and
+one probe after ten minutes decides. History up to `cut` rebuilds the state and wakes nobody.
+
+`see` takes an event, `due` the passing of time, `returned` and `failed` the end of a look; each
+gives what follows. `deadline` says when to call `due` at the latest.
+
+Read next: `wakes.py`, `activity.py`, `coordinator.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from nightwarden.spec.monitors import TOOL_TYPES, Monitor, parse_monitor
+from nightwarden.spec.supervisors import SupervisorSpec
+from nightwarden.steering.activity import ENDS, STARTS, TERMINAL, Activity
+from nightwarden.steering.lookout import RECENT
+from nightwarden.steering.monitors import Match, Watchlist
+from nightwarden.steering.observed import Observed
+from nightwarden.steering.wakes import (
+    Act,
+    Armed,
+    Cause,
+    Closed,
+    Deferred,
+    Done,
+    Exhausted,
+    Parked,
+    Silent,
+    TriggerState,
+    Wake,
+)
+
+BOUNDARIES: Final = frozenset(
+    {"llm_step_finished", "assistant_text", "node_started", "node_finished", "run_paused"}
+)
+DEBOUNCE_S: Final = 3.0
+MOST_FAILURES: Final = 3
+PARKED_S: Final = 600.0
+LONGEST_PARKED_S: Final = 3600.0
+_MOST_JUDGED: Final = 64
+_MOST_PENDING: Final = 20
+_MOST_CAUSES: Final = 100
+_OWN: Final = ("user_message_", "steering_")
+
+_LIFE, _MATCH, _BOUNDARY = 1, 2, 4
+"""What an event may be of use for: who is active, a monitor, the end of a turn."""
+
+_NOTHING: Final[Sequence[Act]] = ()
+
+
+class Trigger:
+    """The wake logic of one supervisor.
+
+    `recent` are the last events of the run where somebody else keeps them. `explain` adds
+    `Silent` acts: why nothing followed.
+    """
+
+    def __init__(
+        self,
+        spec: SupervisorSpec,
+        *,
+        cut: int = 0,
+        state: TriggerState | None = None,
+        recent: deque[Observed] | None = None,
+        explain: bool = False,
+    ) -> None:
+        self.spec = spec
+        self.state = TriggerState(cut=cut) if state is None else state
+        self._keeps_recent = recent is None
+        self.recent: deque[Observed] = deque(maxlen=RECENT) if recent is None else recent
+        self.closed = False
+        self.watchlist = Watchlist(
+            spec.monitors,
+            [parse_monitor(text) for text in self.state.registered],
+            self.state.tallies,
+        )
+        self.activity = Activity(spec.watches, self.state.active)
+        self._watches = frozenset(spec.watches)
+        self._explain = explain
+        self._uses: dict[str, int] = {}
+        self._turn: Observed | None = None
+        self._told_armed = False
+
+    # -- what comes in --
+
+    def begin(self, now: float) -> Sequence[Act]:
+        """History has been replayed: from here on it counts."""
+        state = self.state
+        self.watchlist.register(map(parse_monitor, state.registered))
+        self._uses.clear()
+        if state.evaluating:  # the look that was cut off by the end of a process
+            state.pending = [*state.evaluating, *state.pending]
+            state.evaluating = []
+        if state.pending and self.armed:
+            state.pending_due = max(now, self._floor(now))
+        return self._arming(now)
+
+    def see(self, seen: Observed, now: float) -> Sequence[Act]:
+        """One event, in order. What was seen before by number is ignored."""
+        state = self.state
+        seq = seen.seq
+        if seq:
+            if seq <= state.last_seq:
+                return _NOTHING
+            state.last_seq = seq
+        if self._keeps_recent:
+            self.recent.append(seen)
+        use = self._uses.get(seen.type)
+        if use is None:
+            use = self._use_of(seen.type)
+        if not use or self.closed:
+            return _NOTHING
+        if use & _LIFE or 0 < seq <= state.cut:
+            return self._consider(seen, now, history=0 < seq <= state.cut)
+        if self.activity.armed or self._explain:
+            if use & _MATCH:
+                matches = self.watchlist.matches(seen, now)
+                if matches:
+                    return self._weigh(seen, matches, now, use)
+            if use & _BOUNDARY:
+                self._boundary(seen, now)
+        return _NOTHING
+
+    def wants(self, kind: str, tool: str, repeated: bool) -> bool:
+        """Whether such events can have any effect; the answer changes as it registers.
+
+        For events of a tool: of this one, for calls that have had this outcome before, or not.
+        """
+        use = self._use_of(kind)
+        if use != _MATCH or kind not in TOOL_TYPES:
+            return bool(use)
+        return self.watchlist.may_match_tool(kind, tool, repeated)
+
+    def due(self, now: float) -> Sequence[Act]:
+        """Time has passed: what was put off, a boundary after its quiet, a silence."""
+        state = self.state
+        if self.closed or state.evaluating:
+            return _NOTHING
+        causes: list[Cause] = []
+        if state.pending_due is not None and now >= state.pending_due:
+            state.pending_due = None
+            if self.armed and not state.done:
+                return self._look([], now, urgent=state.urgent)
+        if state.window_until is not None and now >= state.window_until:
+            causes += self._close_window()
+        silences = self.watchlist.silent(now) if self.armed else []
+        causes += [_silence(match, now) for match in silences]
+        if not causes:
+            return _NOTHING
+        if any(match.registered for match in silences):
+            state.done = False
+            return self._look(causes, now, urgent=True)
+        return self._look(causes, now)
+
+    def deadline(self) -> float | None:
+        """When `due` has to be called, None while only an event can change anything."""
+        state = self.state
+        if self.closed or state.evaluating:
+            return None
+        times = [state.pending_due, state.window_until]
+        if self.armed:
+            times.append(self.watchlist.silence_due())
+        return min((at for at in times if at is not None), default=None)
+
+    # -- how a look ended --
+
+    def returned(
+        self,
+        now: float,
+        *,
+        done: bool = False,
+        watch: Iterable[Monitor] = (),
+        committed: bool = True,
+        cost_micro_usd: int = 0,
+    ) -> Sequence[Act]:
+        """An evaluation is complete. Without `committed` its evidence may be judged again."""
+        state = self.state
+        looked, state.evaluating = state.evaluating, []
+        state.failures, state.parkings, state.parked_until = 0, 0, None
+        state.completed += 1
+        state.spent_micro_usd += cost_micro_usd
+        state.registered += self.watchlist.register(watch)
+        self._uses.clear()
+        if committed:
+            self._commit(looked)
+        state.done = done
+        self._rest(now)
+        return [Done()] if done else _NOTHING
+
+    def failed(self, now: float, detail: str) -> Sequence[Act]:
+        """An evaluation gave no answer: it does not count, and what it looked at waits again."""
+        state = self.state
+        probe = state.parked_until is not None
+        state.pending = [*state.evaluating, *state.pending]
+        state.evaluating = []
+        state.failures += 1
+        if state.failures < MOST_FAILURES and not probe:
+            self._rest(now)
+            return _NOTHING
+        wait = min(PARKED_S * 2**state.parkings, LONGEST_PARKED_S)
+        state.parkings += 1
+        state.parked_until = now + wait
+        self._rest(now)
+        return [Parked(state.failures, detail, wait)]
+
+    def given_up(self, now: float) -> None:
+        """An evaluation was cancelled from outside: no failure, and no evidence judged."""
+        self.state.pending = [*self.state.evaluating, *self.state.pending]
+        self.state.evaluating = []
+        self._rest(now)
+
+    def _rest(self, now: float) -> None:
+        """The cooldown begins; what came meanwhile waits for its end, or for nothing."""
+        state = self.state
+        state.returned_at = now
+        if not state.pending:
+            state.urgent = False
+            state.pending_due = None
+            return
+        state.pending_due = None
+        if self.armed and not (state.done and not state.urgent):
+            start = now if state.urgent else self._floor(now)
+            state.pending_due = max(start, state.parked_until or now)
+
+    def _commit(self, looked: Sequence[Cause]) -> None:
+        state = self.state
+        state.judged = [*state.judged, *(c.identity for c in looked if c.identity)][-_MOST_JUDGED:]
+        evidence = "+".join(sorted({c.evidence for c in looked if c.evidence}))
+        same = bool(evidence) and evidence == state.evidence
+        state.repeated = state.repeated + 1 if same else 0
+        state.evidence = evidence
+
+    # -- inside --
+
+    @property
+    def armed(self) -> bool:
+        """Whether a watched node is active; without a watch list, always."""
+        return self.activity.armed and not self.closed
+
+    def _use_of(self, kind: str) -> int:
+        found = self._uses.get(kind)
+        if found is None:
+            found = _LIFE if kind in STARTS or kind in ENDS or kind in TERMINAL else 0
+            found |= _BOUNDARY if kind in BOUNDARIES and self.spec.boundaries else 0
+            if not kind.startswith(_OWN) and self.watchlist.may_match(kind):
+                found |= _MATCH
+            self._uses[kind] = found
+        return found
+
+    def _consider(self, seen: Observed, now: float, *, history: bool) -> Sequence[Act]:
+        """An event of history, or one after which somebody else is active."""
+        kind = seen.type
+        if kind in TERMINAL:
+            return self._close()
+        acts: list[Act] = []
+        if kind in STARTS and self.activity.started(seen):
+            acts += self._fresh_start(now, history=history)
+        if not history:
+            matches = self.watchlist.matches(seen, now)
+            acts += self._weigh(seen, matches, now, self._use_of(kind))
+            acts += self._settle(now)
+        elif self.armed:
+            self.watchlist.matches(seen, now)  # counted, and no more
+        if kind in ENDS:
+            self.activity.ended(seen)
+            self._disarmed()
+        return acts
+
+    def _fresh_start(self, now: float, *, history: bool) -> Sequence[Act]:
+        """A watched node starts: whoever was done looks again, what waited for it is due."""
+        state = self.state
+        state.done = False
+        if history:
+            return _NOTHING
+        acts = list(self._arming(now))
+        if state.pending and state.pending_due is None and not state.evaluating:
+            state.pending_due = max(now, self._floor(now))
+        return acts
+
+    def _arming(self, now: float) -> Sequence[Act]:
+        if not self.armed or self._told_armed:
+            return _NOTHING
+        self._told_armed = True
+        self.watchlist.armed(now)
+        return [Armed(self.activity.scope())]
+
+    def _disarmed(self) -> None:
+        if self.armed:
+            return
+        self._told_armed = False
+        self.state.pending += self._close_window()
+        self.state.pending_due = None
+
+    def _weigh(
+        self, seen: Observed, matches: Sequence[Match], now: float, use: int
+    ) -> Sequence[Act]:
+        """What follows from monitors that hold; those about other nodes only if they name them."""
+        if not self.armed:
+            return self._why("no watched node is active", matches)
+        if self._watches and seen.node_id and seen.node_id not in self._watches:
+            matches = [match for match in matches if match.node_id == seen.node_id]
+        if matches:
+            return self._matched(seen, matches, now)
+        if use & _BOUNDARY:
+            self._boundary(seen, now)
+        return _NOTHING
+
+    def _matched(self, seen: Observed, found: Sequence[Match], now: float) -> Sequence[Act]:
+        identity = seen.identity()
+        if identity and identity in self.state.judged:
+            return self._why("this very event has been judged", found)
+        causes = [Cause.of(seen, match, identity) for match in found]
+        if any(match.registered for match in found):
+            self.state.done = False
+            return self._look(causes, now, urgent=True)
+        if self.state.done:
+            return self._why("it is done, and a declared monitor does not revive it", found)
+        return self._look(causes, now)
+
+    def _boundary(self, seen: Observed, now: float) -> None:
+        """Look after three seconds of quiet; a window stays open for one cooldown at most."""
+        state = self.state
+        if state.done or state.exhausted_said or not self.activity.armed:
+            return
+        if self._watches and seen.node_id and seen.node_id not in self._watches:
+            return
+        if state.window_opened is None:
+            state.window_opened = now
+            state.window_until = now + DEBOUNCE_S
+        elif now - state.window_opened < self.spec.cooldown_s:
+            state.window_until = now + DEBOUNCE_S
+        self._turn = seen
+
+    def _settle(self, now: float) -> Sequence[Act]:
+        """What waited for a start is due now."""
+        state = self.state
+        if state.pending_due is not None and now >= state.pending_due and not state.evaluating:
+            return self.due(now)
+        return _NOTHING
+
+    def _close_window(self) -> list[Cause]:
+        self.freeze()
+        state, self._turn = self.state, None
+        cause = state.window
+        state.window_opened = state.window_until = state.window = None
+        return [] if cause is None else [cause]
+
+    def freeze(self) -> TriggerState:
+        """The state, ready to be recorded."""
+        if self._turn is not None:
+            self.state.window = Cause.of(self._turn, None, "")
+        return self.state
+
+    def _look(self, causes: list[Cause], now: float, *, urgent: bool = False) -> Sequence[Act]:
+        """Begin an evaluation, or put it off; every trigger stays in its reason."""
+        state = self.state
+        if self._is_spent():
+            return self._spent(causes)
+        start = now if urgent else self._floor(now)
+        start = max(start, state.parked_until or now)
+        if state.evaluating or not self.armed or now < start:
+            return self._put_off(causes, start, now, urgent=urgent)
+        state.evaluating = _merged([*state.pending, *causes, *self._close_window()])
+        state.pending, state.pending_due, state.urgent = [], None, False
+        node = self.activity.scope(c.node for c in _by_weight(state.evaluating))
+        probe = state.parked_until is not None
+        return [Wake(tuple(state.evaluating), node, state.completed + 1, probe)]
+
+    def _put_off(
+        self, causes: list[Cause], start: float, now: float, *, urgent: bool
+    ) -> Sequence[Act]:
+        state = self.state
+        known = len(state.pending)
+        state.pending = _merged([*state.pending, *causes])
+        state.urgent = state.urgent or urgent
+        if known >= _MOST_PENDING and not self._explain:
+            return _NOTHING  # they are in the reason all the same
+        if state.evaluating:
+            return [Deferred(cause, None, "evaluating") for cause in causes]
+        if not self.armed:
+            return [Deferred(cause, None, "ended") for cause in causes]
+        state.pending_due = start if state.pending_due is None else min(start, state.pending_due)
+        why = "parked" if state.parked_until is not None else "cooldown"
+        return [Deferred(cause, start - now, why) for cause in causes]
+
+    def _floor(self, now: float) -> float:
+        """When the cooldown ends; `now` where it has."""
+        state = self.state
+        if state.returned_at is None:
+            return now
+        return max(now, state.returned_at + self.spec.cooldown_s)
+
+    def _is_spent(self) -> bool:
+        cap = self.spec.cost_cap_usd
+        too_dear = cap is not None and self.state.spent_micro_usd >= cap * 1_000_000
+        return too_dear or self.state.completed >= self.spec.max_evals
+
+    def _spent(self, causes: Sequence[Cause]) -> Sequence[Act]:
+        state = self.state
+        state.pending, state.pending_due = [], None
+        self._close_window()
+        if state.exhausted_said:
+            told = [Silent("its evaluations are spent", c.monitor, c.line) for c in causes]
+            return told if self._explain else _NOTHING
+        state.exhausted_said = True
+        cap = self.spec.cost_cap_usd
+        dear = state.completed < self.spec.max_evals
+        return [Exhausted(self.spec.max_evals, f"${cap:g} of its own" if dear else "")]
+
+    def _close(self) -> Sequence[Act]:
+        """The run is over: nothing waits any more."""
+        state = self.state
+        self.activity.clear()
+        state.pending, state.pending_due = [], None
+        self._close_window()
+        self.closed = True
+        return [Closed()]
+
+    def _why(self, why: str, matches: Sequence[Match]) -> Sequence[Act]:
+        if not self._explain:
+            return _NOTHING
+        return [Silent(why, match.monitor, "") for match in matches]
+
+
+def _silence(match: Match, now: float) -> Cause:
+    return Cause(kind="silence", monitor=match.monitor, evidence=f"{match.monitor}@{now:.0f}")
+
+
+def _by_weight(causes: Sequence[Cause]) -> list[Cause]:
+    """The newest monitor first, the boundary last: a word is about what woke the supervisor."""
+    newest_first = causes[::-1]
+    return sorted(newest_first, key=lambda cause: cause.kind == "boundary")
+
+
+def _merged(causes: Iterable[Cause]) -> list[Cause]:
+    """Each trigger once, the last boundary only: it stands for those before it."""
+    found: dict[object, Cause] = {}
+    for cause in causes:
+        key = "boundary" if cause.kind == "boundary" else (cause.monitor, cause.seq, cause.line)
+        if key == "boundary":
+            found.pop(key, None)
+        found.setdefault(key, cause)
+    return list(found.values())[:_MOST_CAUSES]

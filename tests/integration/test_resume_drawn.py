@@ -1,0 +1,195 @@
+"""Drawn runs are killed at drawn moments and resumed until they end. (kernel.md §3 Resume)
+
+Compared with the same run left alone: same outputs, same ledger, and nothing that may not be done
+twice done twice. The process dies between two events of its record, and loses what was not yet
+durable, or some of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crashing import FragileStore, Killed, mortal
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from soak.drawing import KINDS, Choice, Plan, workflow_of
+from soak.playing import Moody, _ledger, _outputs
+from soak.steps import World
+
+from nightwarden import RunResult, Session
+from nightwarden.resuming import NothingLeft, resume_session
+from nightwarden.runtime.supervision import Bounds
+from nightwarden.testing import InlineExecutor, Played, play
+from nightwarden.verdict import ApplyTo, Escalation, Skip, Verdict
+
+MOST = 40
+"""Resumes of one run; each gets further, or the run would never end."""
+
+
+class Steady(Moody):
+    """Answers the same failure the same way, whatever came before it."""
+
+    def _verdict(self, dice: Any, escalation: Escalation) -> Verdict:
+        verdict = super()._verdict(dice, escalation)
+        return Skip(ApplyTo.INVOCATION) if isinstance(verdict, Skip) else verdict
+
+
+def choice(safe: st.SearchStrategy[bool]) -> st.SearchStrategy[Choice]:
+    return st.builds(
+        Choice,
+        kind=st.sampled_from(KINDS),
+        first=st.integers(0, 5),
+        second=st.integers(0, 5),
+        number=st.integers(1, 5),
+        safe=safe,
+        places=st.sampled_from((None, None, 1, 3)),
+    )
+
+
+def plan(safe: st.SearchStrategy[bool]) -> st.SearchStrategy[Plan]:
+    return st.builds(
+        Plan,
+        choices=st.lists(choice(safe), min_size=3, max_size=12).map(tuple),
+        seed=st.integers(0, 2**16),
+        shuffle=st.none() | st.integers(0, 2**16),
+        wrong=st.sampled_from((0, 12, 6)),
+        window=st.sampled_from((1024, 1, 3)),
+        keep_going=st.booleans(),
+        patience=st.sampled_from((0.0, 5.0)),
+    )
+
+
+deaths = st.lists(st.tuples(st.integers(1, 25), st.integers(0, 8)), min_size=1, max_size=5)
+
+
+def options(plan: Plan) -> dict[str, Any]:
+    return {
+        "supervise": Steady(plan),
+        "bounds": Bounds(max_decisions=10_000),
+        "executor": InlineExecutor(),
+        "window": plan.window,
+        "seed": plan.seed,
+    }
+
+
+def left_alone(plan: Plan, files: Path) -> Played:
+    world = World(plan.seed, plan.wrong)
+    session = Session(
+        workflow_of(plan, world),
+        store=FragileStore(files),  # type: ignore[arg-type]
+        keep_going=plan.keep_going,
+        workdir=files,
+        **options(plan),
+    )
+    return play(session, seed=plan.shuffle)
+
+
+def killed(
+    plan: Plan, deaths: list[tuple[int, int]], files: Path
+) -> tuple[RunResult, World, FragileStore]:
+    """The run as it ends after dying so often, with what its steps have seen of it."""
+    world = World(plan.seed, plan.wrong)
+    workflow = workflow_of(plan, world)
+    store = FragileStore(files)
+    ahead = list(deaths)
+    for number in range(MOST):
+        store.dies_after, store.keeps = ahead.pop(0) if ahead else (None, 0)
+        try:
+            if not store.records or not next(iter(store.records.values())):
+                session = Session(
+                    workflow,
+                    store=store,  # type: ignore[arg-type]
+                    run_id=f"r{number}",
+                    keep_going=plan.keep_going,
+                    workdir=files,
+                    **options(plan),
+                )
+                store.records.clear()
+            else:
+                session = resume_session(
+                    store,  # type: ignore[arg-type]
+                    workflow=workflow,
+                    workdir=files,
+                    **options(plan),
+                )
+            result = mortal(session, store, seed=plan.shuffle)
+        except Killed:
+            continue
+        except NothingLeft:  # it died after its last event
+            store.dies_after = None
+            session = resume_session(
+                store,  # type: ignore[arg-type]
+                workflow=workflow,
+                workdir=files,
+                force=True,
+                **options(plan),
+            )
+            result = mortal(session, store, seed=plan.shuffle)
+        return result, world, store
+    raise AssertionError("the run never ends")
+
+
+def accounts(result: RunResult) -> dict[str, Any]:
+    """The ledger, without the numbers of escalations, which come in any order."""
+    ledger = json.loads(json.dumps(dict(result.ledger), default=str))
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: bare(v) for k, v in value.items() if k not in ("escalation", "reason")}
+        return [bare(v) for v in value] if isinstance(value, list) else value
+
+    return bare(ledger)  # type: ignore[no-any-return]
+
+
+def values(result: RunResult) -> dict[str, str]:
+    return {name: repr(value) for name, value in sorted(result.outputs.items())}
+
+
+def numbering(result: RunResult) -> list[str]:
+    return sorted(i.escalation.id for i in result.interventions)
+
+
+slow = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@slow
+@given(plan=plan(st.just(True)), deaths=deaths)
+def test_a_killed_run_comes_to_what_it_would_have_come_to(
+    tmp_path_factory: pytest.TempPathFactory, plan: Plan, deaths: list[tuple[int, int]]
+) -> None:
+    """H10; issue 4: same outputs, each safe item done, ledgers equal."""
+    files = tmp_path_factory.getbasetemp()
+    alone = left_alone(plan, files).result
+    result, _, store = killed(plan, deaths, files)
+    assert result.status == alone.status
+    if alone.status == "completed":
+        assert values(result) == values(alone)
+        assert accounts(result) == accounts(alone)
+        (record,) = store.records.values()
+        assert [json.loads(line)["seq"] for line in record] == list(range(1, len(record) + 1))
+
+
+@slow
+@given(plan=plan(st.booleans()), deaths=deaths)
+def test_what_may_not_be_done_twice_is_not_done_twice(
+    tmp_path_factory: pytest.TempPathFactory, plan: Plan, deaths: list[tuple[int, int]]
+) -> None:
+    """Issue 4: each unsafe effect at most once; no item is missing from output and report."""
+    files = tmp_path_factory.getbasetemp()
+    result, world, _ = killed(plan, deaths, files)
+    unsafe = {
+        f"n{number}{end}"
+        for number, c in enumerate(plan.choices)
+        if not c.safe
+        for end in ("", "b", "c", "t")
+    }
+    twice = Counter({k: n for k, n in world.begun.items() if n > 1 and k[0] in unsafe})
+    assert not twice
+    assert list(_ledger(result.ledger, result.status)) == []
