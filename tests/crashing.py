@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,21 @@ class MortalLoop(VirtualLoop):
 
 def mortal(session: Session, store: FragileStore, *, seed: int | None = None) -> RunResult:
     """Run a session to its end. Raises `Killed` when its process dies."""
+    return mortally(session.run(), store, seed=seed)
+
+
+def mortally(
+    main: Coroutine[Any, Any, RunResult], store: FragileStore, *, seed: int | None = None
+) -> RunResult:
+    """Run a process to its end. Raises `Killed` when it dies before."""
     store.dead = False
     loop = MortalLoop(store, seed)
     try:
-        return loop.run_until_complete(session.run())
+        return loop.run_until_complete(main)
     finally:
         for task in asyncio.all_tasks(loop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-        _GONE.append((loop, session, asyncio.all_tasks(loop)))
+        _GONE.append((loop, main, asyncio.all_tasks(loop)))
         loop.close()
 
 
@@ -76,7 +83,7 @@ class FragileLog:
         if self.store.dies_after is not None:
             self.store.dies_after -= 1
             if self.store.dies_after <= 0:
-                self._die()
+                self.die()
 
     def keep(self, data: bytes) -> str:
         """Keep a blob."""
@@ -98,7 +105,8 @@ class FragileLog:
     def close(self) -> None:
         """Nothing to close."""
 
-    def _die(self) -> None:
+    def die(self) -> None:
+        """Die here."""
         self.store.dead = True
         self.store.dies_after = None
         lines = self.store.records[self.run_id]
@@ -114,6 +122,7 @@ class FragileStore:
         self.dies_after = dies_after
         self.keeps = keeps
         self.dead = False
+        self.open: FragileLog | None = None
         self.place = "memory"
         self._files = files
 
@@ -130,12 +139,19 @@ class FragileStore:
         """A new run."""
         del on_command
         self.records[run_id] = []
-        return FragileLog(self, run_id)
+        self.open = FragileLog(self, run_id)
+        return self.open
 
     def reopen(self, run_id: str, *, on_command: object = None) -> FragileLog:
         """A run again."""
         del on_command
-        return FragileLog(self, run_id)
+        self.open = FragileLog(self, run_id)
+        return self.open
+
+    def die(self) -> None:
+        """The process dies here: nothing that is said after this is recorded."""
+        assert self.open is not None
+        self.open.die()
 
     def find(self, run_id: str) -> str:
         """The run that is meant."""

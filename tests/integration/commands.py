@@ -106,12 +106,12 @@ class Running:
     def wait_for(self, part: str) -> None:
         """Until standard error has a line with this in it; what came before is dropped."""
         assert self._process.stderr is not None
-        seen = b""
-        while line := self._process.stderr.readline():
-            seen += line
-            if part in line.decode():
-                return
-        raise AssertionError(f"{part!r} never came, but {seen.decode()}")
+        _wait_in(self._process.stderr, part)
+
+    def wait_for_out(self, part: str) -> None:
+        """The same of standard output."""
+        assert self._process.stdout is not None
+        _wait_in(self._process.stdout, part)
 
     def send(self, number: int) -> None:
         """Send a signal to the process alone."""
@@ -121,6 +121,15 @@ class Running:
         """Wait for the end."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
         return Done(self._process.returncode, out.decode(), err.decode())
+
+
+def _wait_in(stream: IO[bytes], part: str) -> None:
+    seen = b""
+    while line := stream.readline():
+        seen += line
+        if part in line.decode():
+            return
+    raise AssertionError(f"{part!r} never came, but {seen.decode()}")
 
 
 @dataclass(frozen=True)

@@ -534,7 +534,7 @@ def test_report_names_what_is_missing_and_show_tells_the_story(place: Path) -> N
     told = nightwarden("report", "nightly", cwd=place)
     assert told.code == 0
     assert "given up at price: gone for good" in told.out
-    assert re.search(r"^ +4  gone-1  \(e\d, by agent\)$", told.out, re.MULTILINE)
+    assert re.search(r"^ +4  gone-1  \(e\d, by (agent|sticky)\)$", told.out, re.MULTILINE)
     form = json.loads(nightwarden("report", "last", "--json", cwd=place).out)
     assert [item["label"] for item in form["missing"]] == ["gone-1", "gone-2"]
     listed = nightwarden("runs", cwd=place)

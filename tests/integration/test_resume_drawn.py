@@ -17,7 +17,7 @@ from crashing import FragileStore, Killed, mortal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from soak.drawing import KINDS, Choice, Plan, workflow_of
-from soak.playing import Moody, _ledger, _outputs
+from soak.playing import Moody, _ledger
 from soak.steps import World
 
 from nightwarden import RunResult, Session

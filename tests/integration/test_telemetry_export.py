@@ -5,10 +5,12 @@ Issue 4, OpenTelemetry: spans when an exporter is configured. The collector is `
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,9 @@ from collector import Heard, collector
 import nightwarden as nw
 from nightwarden import telemetry
 from nightwarden.runtime.supervisors import Rule, Scripted, ScriptedAnswer
-from nightwarden.session import run_session
+from nightwarden.session import run_on_own_loop, run_session
+from nightwarden.testing import InlineExecutor
+from nightwarden.testing.loop import VirtualLoop
 from nightwarden.verdict import Retry
 
 SECRET = "sk-canary-0123456789"
@@ -141,10 +145,30 @@ def test_where_no_collector_is_the_address_is_told_without_what_is_secret_in_it(
     assert told == [f"telemetry: 4 of 4 spans did not reach http://127.0.0.1:{port}"]
 
 
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, VirtualLoop])
+def test_closing_does_not_need_a_thread_to_wait_for_and_does_not_hold_up_the_loop(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def run() -> str:
+        opened = session(executor=InlineExecutor())
+        spans = telemetry.subscriber({"OTEL_EXPORTER_OTLP_ENDPOINT": heard.url})
+        assert spans is not None
+        opened.subscribe(spans)
+        result = await opened.run()
+        await spans.aclose(3.0)
+        return result.status
+
+    with collector() as heard:
+        assert run_on_own_loop(run(), make_loop=loop) == "failed"
+    assert len(by_name(heard, "run numbers")) == 1
+
+
 SCRIPT = """
 import nightwarden as nw
 from nightwarden import telemetry
-from nightwarden.session import run_session
+from nightwarden.session import run_on_own_loop, run_session
+from nightwarden.testing import InlineExecutor
+from nightwarden.testing.loop import VirtualLoop
 
 @nw.node(type="t.One")
 async def one() -> int:

@@ -34,6 +34,7 @@ from reference.joining import Arrivals, Inbox, Items, join
 from reference.pairing import Paired, crossed, pair, zipped
 from reference.words import (
     ABSENT,
+    CONTROL,
     END,
     NONE,
     Absent,
@@ -324,10 +325,12 @@ class _Interpreter:
             self.pair(play)
 
     def given(self, node_id: str, inbox: Inbox) -> Mapping[str, object]:
-        """What a node is given: defaults, then properties, then what is wired."""
+        """What a node is given: defaults, properties, what is wired, what a control event says."""
         slots = self.types[node_id].inputs.items()
         defaults = {name: slot.default for name, slot in slots if slot.default is not MISSING}
-        return {**defaults, **self.workflow.node(node_id).properties, **inbox.inputs}
+        said = inbox.inputs.get(CONTROL, ())
+        assert isinstance(said, tuple)
+        return {**defaults, **self.workflow.node(node_id).properties, **inbox.inputs, **dict(said)}
 
     def pair(self, play: _Play) -> None:
         left, right = play.streams["left"], play.streams["right"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -270,7 +271,7 @@ def test_pages_put_together_are_the_whole_value() -> None:
     whole = as_text({"record": text})
     found, offset = "", 0
     while offset < len(whole):
-        page = evidence.read_node_output("parse", offset)
+        page = asyncio.run(evidence.read_node_output("parse", offset))
         found += page.partition('">\n')[2].rpartition("\n</")[0]
         offset += PAGE
     assert found == whole
@@ -278,7 +279,7 @@ def test_pages_put_together_are_the_whole_value() -> None:
 
 def test_a_failed_step_without_a_value_has_nothing_to_read() -> None:
     evidence = Evidence(escalation(has_candidate=False), Run(candidate="secret"), Fence())
-    assert "handed over no value" in evidence.read_node_output("parse")
+    assert "handed over no value" in asyncio.run(evidence.read_node_output("parse"))
 
 
 def test_the_digest_is_the_fingerprint_of_the_state_as_shown() -> None:

@@ -625,3 +625,42 @@ def test_what_a_caller_has_lived_through_its_events_carry() -> None:
     assert [c.node_id for c in run.causes(found)] == ["once"]
     assert not isinstance(found, Absent)
     assert not run.of(Pause)
+
+
+def test_a_loop_that_is_controlled_runs_once_an_event_with_its_overrides() -> None:
+    """row: K1-FAN-CONTROL, K1-FAN-LOOP"""
+
+    def drawn(w: Builder) -> None:
+        start = w.add(step, id="start")
+        tool = w.add("flow.Loop", id="tool", initial=start, max_iterations=3)
+        w.feed(tool, next=w.add(step, id="body", x=tool.slot("value")))
+        w.add(step, id="one", controls=[tool])
+
+    run = begun(drawn)
+    run.returns("start", output=10)
+    call = send(run, "one", 4, awaits=True, max_iterations=1)
+    send(run, "one", 5, initial=20, max_iterations=2)
+    assert run.ran("body") == {(0, 0): (10,), (1, 0): (20,)}
+    run.returns("body", 0, 0, output=11)
+    assert run.of(Answer) == [Answer(call, 4, {"done": 11})]
+    run.returns("body", 1, 0, output=21)
+    assert run.ran("body")[1, 1] == (21,)
+    run.returns("body", 1, 1, output=22)
+    run.returns("one")
+    assert run.status() == "completed"
+
+
+def test_who_asks_twice_at_once_is_one_that_waits() -> None:
+    """row: K1-FAN-CONTROL, K2-PRESSURE"""
+
+    def drawn(w: Builder) -> None:
+        many = w.add(items, id="many")
+        tool = w.add("rules.Step", id="tool", x=w.add(listed, id="all", x=many.collect()))
+        w.add(step, id="one", controls=[tool])
+        w.add(both, id="both", x=many, y=many.collect())
+
+    run = begun(drawn, window=2)
+    send(run, "one", 1, awaits=True)
+    send(run, "one", 2, awaits=True)
+    run.emits("many", 0, 1)
+    assert [e.window for e in run.of(Widen)] == [4]

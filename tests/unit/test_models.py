@@ -16,7 +16,7 @@ from nightwarden.agents.prices import FREE, Usage
 from nightwarden.agents.providers import PROVIDERS, is_own_server
 from nightwarden.errors import ModelError
 from nightwarden.runtime.supervisors.modes import model_in, with_model
-from nightwarden.settings import ModelEntry, Settings
+from nightwarden.settings import ModelEntry, Settings, load_settings
 
 KEYS = {variable: f"key-of-{p.name}" for p in PROVIDERS.values() for variable in p.keys}
 MILLION = Usage(tokens_in=1_000_000, tokens_out=1_000_000)
@@ -256,6 +256,17 @@ def test_a_mode_tells_which_model_it_asks(mode: str, asks: str | None, written: 
     if asks is not None:
         assert with_model(mode, "ollama:x") == written
         assert model_in(written) == "ollama:x"
+
+
+def test_the_settings_shown_in_the_guide_are_right(tmp_path: Path) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "let-a-model-decide.md"
+    shown = guide.read_text("utf-8").split("```toml\n")[1].split("```")[0]
+    (tmp_path / "nightwarden.toml").write_text(shown, encoding="utf-8")
+    settings = load_settings(tmp_path, environ={})
+    assert supervising_model("", settings, environ={}).host == "gpu.lan"
+    own = supervising_model("compatible:house-model", Settings(models=settings.models), environ={})
+    assert own.price is not None
+    assert own.price.micro_usd(MILLION) == 2_000_000
 
 
 # -- nothing of it is loaded where it is not used --
