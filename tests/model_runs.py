@@ -22,7 +22,13 @@ from nightwarden.runtime.supervision import Brief, Found
 from nightwarden.settings import ModelEntry, Settings
 from nightwarden.verdict import Action, Escalation, Item
 
-PROTOCOLS = ("anthropic:claude-sonnet-5", "openai:gpt-5", "openai-chat:gpt-5", "ollama:llama3.2")
+PROTOCOLS = (
+    "anthropic:claude-sonnet-5",
+    "openai:gpt-5",
+    "openai-chat:gpt-5",
+    "google:gemini-2.5-flash",
+    "ollama:llama3.2",
+)
 """One model of each protocol, and one at home."""
 KEY = "sk-test-0123456789-abcdef"
 PRICE = Fixed(Decimal(3), Decimal(15))
@@ -31,9 +37,10 @@ PRICE = Fixed(Decimal(3), Decimal(15))
 
 def stub_model(server: ModelServer, name: str = "openai-chat:gpt-5", **fields: Any) -> Model:
     """A model of that name at this server, for 3 and 15 micro-dollars a token."""
-    version = "" if name.startswith("anthropic") else "/v1"
+    version = "" if name.startswith(("anthropic", "google")) else "/v1"
     entry = ModelEntry(base_url=server.base_url + version, price_in=3, price_out=15)
-    environ = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "OLLAMA_API_KEY": KEY}
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY")
+    environ = dict.fromkeys(keys, KEY)
     model = resolve(name, Settings(models={name: entry}), environ=environ)
     return Model(
         **{

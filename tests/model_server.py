@@ -3,6 +3,7 @@
     POST …/v1/messages           Anthropic Messages, JSON and server-sent events
     POST …/chat/completions      OpenAI Chat Completions, both
     POST …/responses             OpenAI Responses, both
+    POST …:generateContent       Google Gemini, JSON; …:streamGenerateContent, events
 
 Each request takes the next turn of the script; the last one is kept. The server lives in a
 thread of its own, so that it serves tests with a loop, without one, and other processes. It
@@ -110,14 +111,24 @@ class Request:
     @property
     def tools(self) -> dict[str, Json]:
         """The tools the model was offered: name → JSON Schema of their parameters."""
-        tools = [tool.get("function", tool) for tool in self.body.get("tools", ())]
-        return {tool["name"]: tool.get("input_schema") or tool["parameters"] for tool in tools}
+        found = [tool.get("function", tool) for tool in self.body.get("tools", ())]
+        tools = [each for tool in found for each in tool.get("functionDeclarations", [tool])]
+        names = ("input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema")
+        return {
+            tool["name"]: next((tool[name] for name in names if name in tool), {}) for tool in tools
+        }
 
     @property
     def max_tokens(self) -> int | None:
         """The longest answer that was asked for."""
-        names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-        return next((self.body[name] for name in names if name in self.body), None)
+        names = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+        body = {**self.body, **self.body.get("generationConfig", {})}
+        return next((body[name] for name in names if name in body), None)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether events are wanted instead of one answer."""
+        return bool(self.body.get("stream")) or ":streamGenerateContent" in self.path
 
 
 class ModelServer:
@@ -214,8 +225,8 @@ class ModelServer:
             case Cut():
                 await self._cut(turn, request, reader, writer)
                 return False
-        protocol = _PROTOCOLS[next(end for end in _PROTOCOLS if request.path.endswith(end))]
-        if not request.body.get("stream"):
+        protocol = _protocol(request)
+        if not request.streamed:
             writer.write(_http(200, json.dumps(protocol.whole(turn, next(self._ids)))))
             return True
         events = protocol.events(turn, next(self._ids))
@@ -229,7 +240,7 @@ class ModelServer:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        protocol = _PROTOCOLS[next(end for end in _PROTOCOLS if request.path.endswith(end))]
+        protocol = _protocol(request)
         events = list(protocol.events(turn.turn, next(self._ids)))[: turn.events]
         head = (
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999999\r\n\r\n"
@@ -454,12 +465,47 @@ class _Responses:
         return {"type": kind, "id": identity, "status": "completed", **fields}
 
 
+class _Google:
+    def whole(self, turn: Any, number: int) -> Json:
+        said, calls = _parts(turn)
+        parts: list[Json] = [{"text": said}] if said else []
+        parts += [{"functionCall": {"name": name, "args": args}} for name, args in calls]
+        content = {"role": "model", "parts": parts}
+        made: dict[str, Any] = {
+            "responseId": f"g_{number}",
+            "modelVersion": "stub",
+            "candidates": [{"index": 0, "content": content, "finishReason": "STOP"}],
+        }
+        if turn.usage is not None:
+            made["usageMetadata"] = {
+                "promptTokenCount": turn.usage[0],
+                "candidatesTokenCount": turn.usage[1],
+                "totalTokenCount": sum(turn.usage),
+            }
+        return made
+
+    def events(self, turn: Any, number: int) -> Iterator[Json]:
+        whole = dict(self.whole(turn, number))
+        usage = whole.pop("usageMetadata", None)
+        (candidate,) = whole["candidates"]
+        open_end = {k: v for k, v in candidate.items() if k != "finishReason"}
+        yield {**whole, "candidates": [open_end]}
+        end = {**candidate, "content": {"role": "model", "parts": []}}
+        yield {**whole, "candidates": [end], **({"usageMetadata": usage} if usage else {})}
+
+
 _PROTOCOLS: Mapping[str, Any] = {
     "/messages": _Anthropic(),
-    "/messages?beta=true": _Anthropic(),
     "/chat/completions": _Chat(),
     "/responses": _Responses(),
+    ":generateContent": _Google(),
+    ":streamGenerateContent": _Google(),
 }
+
+
+def _protocol(request: Request) -> Any:
+    path = request.path.partition("?")[0]
+    return next(found for end, found in _PROTOCOLS.items() if path.endswith(end))
 
 
 def _sse(events: Iterator[Json]) -> str:
@@ -467,7 +513,7 @@ def _sse(events: Iterator[Json]) -> str:
     for event in events:
         name = f"event: {event['type']}\n" if "type" in event else ""
         lines.append(f"{name}data: {json.dumps(event)}\n\n")
-    if not any('"type"' in line for line in lines):
+    if any('"chat.completion.chunk"' in line for line in lines):
         lines.append("data: [DONE]\n\n")
     return "".join(lines)
 

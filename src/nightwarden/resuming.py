@@ -10,7 +10,6 @@ Read next: `session.py`, `runtime/past.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +20,15 @@ import msgspec
 from nightwarden.errors import RunError
 from nightwarden.events import RunResumed
 from nightwarden.library import asked_python, load, recorded
-from nightwarden.lineage import Lineage, parse
 from nightwarden.result import RunResult
 from nightwarden.runtime.past import Past, fold_past
 from nightwarden.runtime.risks import risks
 from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.runtime.supervisors.modes import MODES
 from nightwarden.session import Session, run_session
 from nightwarden.spec.differences import below, changed_nodes, differences
-from nightwarden.spec.scopes import analyse
-from nightwarden.spec.workflow import INPUTS, Workflow
+from nightwarden.spec.spots import Spot, read_spot, with_below
+from nightwarden.spec.workflow import Workflow
 from nightwarden.store.contract import RunBusy
 
 if TYPE_CHECKING:
@@ -39,10 +38,6 @@ INHERIT: Final = "inherit"
 """The supervisor the run had."""
 
 _MOST_DIFFERENCES: Final = 12
-_ITEM: Final = re.compile(r"(?P<node>.+)\[(?P<item>[^\[\]]*)\]")
-
-Spot = tuple[str, Lineage]
-"""A node, and an item's lineage or the beginning of one."""
 
 
 class NothingLeft(RunError):
@@ -101,7 +96,7 @@ def resume_session(
         raise NothingLeft(f"run {run_id} is complete: nothing is left to do")
     found = workflow or _workflow_of(past, nodes, trust=trust)
     again = _changed(past, found, force=force)
-    again += [spot for text in redo for spot in _with_below(found, _spot(found, text))]
+    again += [spot for text in redo for spot in with_below(found, _on_record(past, found, text))]
     retried = [_at_risk(past, found, text) for text in retry]
     for node, lineage in again:
         past.forget(node, lineage)
@@ -118,7 +113,7 @@ def resume_session(
         run_id=run_id,
         store=store,
         past=past,
-        supervise=(past.supervisor or None) if supervise == INHERIT else supervise,
+        supervise=_supervisor_of(past) if supervise == INHERIT else supervise,
         bounds=bounds,
         workdir=options.pop("workdir", _folder_of(past)),
         keep_going=bool(settings.get("keep_going")) if keep_going is None else keep_going,
@@ -213,51 +208,28 @@ def _changed(past: Past, found: Workflow, *, force: bool) -> list[Spot]:
     return [(node, ()) for node in sorted(below(changed_nodes(past.definition, now), edges))]
 
 
-def _spot(workflow: Workflow, text: str) -> Spot:
-    """`page`, `page[148]`, `chunk[3.1]`: a node and an item. Raises `RunError`."""
-    known = [spec.id for spec in workflow.nodes]
-    match = None if text in known else _ITEM.fullmatch(text)
-    node = match["node"] if match else text
-    if node not in known:
-        raise RunError(f"{text}: there is no node {node!r}; there are {', '.join(known)}")
-    lineage = _item(text, match["item"]) if match else ()
-    depth = len(analyse(workflow).scopes[node])
-    if len(lineage) > depth:
-        one = "a number" if depth == 1 else f"{depth} numbers"
-        raise RunError(f"{text}: name {node} {f'by {one} at most' if depth else 'without an item'}")
+def _on_record(past: Past, workflow: Workflow, text: str) -> Spot:
+    """What is done again. Raises `RunError` for an item nothing is known of."""
+    node, lineage = read_spot(workflow, text)
+    if lineage and not past.knows(node, lineage):
+        raise RunError(f"{text}: nothing is on record of that item, so it cannot be done again")
     return node, lineage
 
 
-def _item(text: str, item: str) -> Lineage:
-    try:
-        if item:
-            return parse(item)
-    except ValueError:
-        pass
-    raise RunError(
-        f"{text}: {item!r} is no item: write NODE[148], NODE[3.1] below two lists, or NODE for all"
-    )
-
-
-def _with_below(workflow: Workflow, spot: Spot) -> list[Spot]:
-    """A spot and all that follows from it: as little as the scopes allow."""
-    node, lineage = spot
-    scopes = analyse(workflow).scopes
-    edges = [{"source": e.source, "target": e.target} for e in workflow.edges]
-    found: list[Spot] = [spot]
-    for other in sorted(below([node], edges) - {node, INPUTS}):
-        common = 0
-        for mine, theirs in zip(scopes[node], scopes[other], strict=False):
-            if mine != theirs:
-                break
-            common += 1
-        found.append((other, lineage[:common]))
-    return found
+def _supervisor_of(past: Past) -> str | None:
+    """The mode of supervision the run had. Raises `RunError` if it was a program's own."""
+    mode = past.supervisor
+    if mode and mode.partition(":")[0] not in MODES:
+        raise RunError(
+            f"run {past.run_id} was supervised by {mode!r}, which only the program that started it "
+            "has: name another with --supervise MODE, or --supervise off"
+        )
+    return mode or None
 
 
 def _at_risk(past: Past, workflow: Workflow, text: str) -> Spot:
     """What is retried at its user's risk. Raises `RunError` if there is nothing to retry."""
-    spot = _spot(workflow, text)
+    spot = read_spot(workflow, text)
     known = risks(past, workflow.types)
     if spot not in [(risk.node_id, risk.lineage) for risk in known]:
         names = ", ".join(str(risk) for risk in known[:10]) or "nothing"

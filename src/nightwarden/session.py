@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nightwarden import telemetry
 from nightwarden.ending import Finished, result_of, terminal_event
 from nightwarden.errors import NodeError, RunError, StoreError
 from nightwarden.events import Event, InputClosed, InputPushed, RunResumed, RunStarted
+from nightwarden.events.budget import BudgetState, budget_state
 from nightwarden.events.seen import Seen
 from nightwarden.kernel.effects import Ended, Status
 from nightwarden.kernel.state import Settings
@@ -67,7 +69,7 @@ from nightwarden.runtime.risks import Risk, risks
 from nightwarden.runtime.secrets import SecretResolver
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import check_repair
-from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.runtime.supervision import Bounds, RunReader, Supervisor
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser, with_plugins
 from nightwarden.spec.storing import plain_form
@@ -90,10 +92,10 @@ class Session:
     for no record. `past` is what the record says of a run that is to go on, and `resumed` the
     event that says so: see `resuming.py`. Relative paths are meant from `workdir`. `secrets` are
     values `$secrets.NAME` and `ctx.secret` find before the environment. `supervise` is a
-    supervisor or a mode (`"scripted:FILE"`, `"operator"`, `"replay:RUN"`). `aside` is entered while a person is asked. `watch` is called on the run's
-    loop with every invocation's inputs and outputs, masked and cut. Raises `RunError` for inputs
-    that do not fit or a mode that cannot be had, `SpecError` for a workflow whose node types are
-    not known here.
+    supervisor or a mode (`"scripted:FILE"`, `"operator"`, `"replay:RUN"`). `aside` is entered
+    while a person is asked. `watch` is called on the run's loop with every invocation's inputs
+    and outputs, masked and cut. Raises `RunError` for inputs that do not fit or a mode that
+    cannot be had, `SpecError` for a workflow whose node types are not known here.
     """
 
     def __init__(
@@ -265,6 +267,9 @@ class Session:
             self._store = store
             log = await self._open_log(store) if store is not None else None
             bus = self._bus = Bus(log)
+            traced = telemetry.subscriber(run_id=self.run_id)
+            if traced is not None:
+                bus.subscribe(traced)
             try:
                 with masked_logging(self._registry):
                     result = await self._run(bus, self._registry)
@@ -272,6 +277,8 @@ class Session:
                     raise bus.lost
                 return result
             finally:
+                if traced is not None:
+                    await traced.aclose()
                 if log is not None:
                     log.close()
 
@@ -431,8 +438,41 @@ class Session:
             rng=self._rng,
         )
         if self._bounded is not None:
-            self._bounded.attach(_Reader(self.run_id, driver, deciding, check))
+            self._bounded.attach(self._evidence(bus, driver, deciding, registry))
         return deciding
+
+    def _evidence(
+        self, bus: Bus, driver: Driver, deciding: Deciding, registry: SecretRegistry
+    ) -> RunReader:
+        """What the supervisor may read of this run."""
+        from nightwarden.runtime.evidence import SessionEvidence, Sources
+
+        store, limits = self._store, self._bounded
+        assert limits is not None
+        sources = Sources(
+            plan=self._plan,
+            bus=bus,
+            registry=registry,
+            interventions=deciding.interventions,
+            state=lambda: {
+                "nodes": [msgspec.to_builtins(node) for node in driver.machine.report().nodes],
+                "decisions": len(deciding.interventions),
+            },
+            check=lambda node_id, outputs: self._check(node_id, outputs)[1],
+            raw_candidate=deciding.candidates.get,
+            inputs=self.inputs,
+            lines=lambda: () if store is None else store.lines(self.run_id),
+            blob=_no_blob if store is None else store.blobs.get,
+            decisions_left=lambda: limits.bounds.max_decisions - limits.decisions_used,
+            spent=self._spent_before(),
+        )
+        return SessionEvidence(self.run_id, sources)
+
+    def _spent_before(self) -> BudgetState:
+        """What deciding cost in the run's earlier parts."""
+        if self._past is None or self._store is None:
+            return BudgetState()
+        return budget_state(self._store.read(self.run_id), "supervisor")
 
     def _check(
         self, node_id: str, outputs: Mapping[str, object]
@@ -490,37 +530,6 @@ class Session:
             return asset_bytes(self._assets_dir(), reference) is not None
         path = self._workdir / str(reference)
         return _inside(path, self._workdir) and path.exists()
-
-
-class _Reader:
-    """Implements `runtime.RunReader` for the supervisor of a session."""
-
-    def __init__(
-        self,
-        run_id: str,
-        driver: Driver,
-        deciding: Deciding,
-        check: Callable[[str, Mapping[str, object]], tuple[tuple[object, ...], Sequence[str]]],
-    ) -> None:
-        self.run_id = run_id
-        self._driver = driver
-        self._deciding = deciding
-        self._check = check
-
-    def state(self) -> Mapping[str, object]:
-        """Per node counts and the decisions so far."""
-        report = self._driver.machine.report()
-        return {
-            "nodes": [msgspec.to_builtins(node) for node in report.nodes],
-            "decisions": len(self._deciding.interventions),
-        }
-
-    def check(self, escalation_id: str, outputs: Mapping[str, object]) -> Sequence[str]:
-        """What is wrong with a repair."""
-        found = self._deciding.interventions.get(int(escalation_id[1:]))
-        if found is None:
-            return [f"there is no escalation {escalation_id}"]
-        return self._check(found.escalation.node_id, outputs)[1]
 
 
 # -- the library's short forms --
@@ -583,6 +592,10 @@ def _supervisor(
         make_agent=partial(_agent, bounds),
     )
     return made, supervise
+
+
+def _no_blob(digest: str) -> bytes:
+    raise RunError(f"value {digest} is not kept: the run has no record")
 
 
 def _agent(bounds: Bounds, model: str) -> Supervisor:

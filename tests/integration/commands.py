@@ -7,6 +7,7 @@ started("run", "w.yaml", cwd=…)           left running, to be sent signals
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -103,6 +104,11 @@ class Running:
             self._process.kill()
         self._process.communicate()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def wait_for(self, part: str) -> None:
         """Until standard error has a line with this in it; what came before is dropped."""
         assert self._process.stderr is not None
@@ -121,6 +127,15 @@ class Running:
         """Wait for the end."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
         return Done(self._process.returncode, out.decode(), err.decode())
+
+
+def until_one_has_ended(*commands: Running) -> None:
+    """Wait for whichever of them ends first."""
+    with contextlib.ExitStack() as stack:
+        waiting = [os.pidfd_open(command.pid) for command in commands]
+        for number in waiting:
+            stack.callback(os.close, number)
+        assert select.select(waiting, [], [], PATIENCE_S)[0], "none of them ends"
 
 
 def _wait_in(stream: IO[bytes], part: str) -> None:

@@ -237,7 +237,7 @@ def test_h08_cancelling_the_run_closes_the_models_socket_within_a_tenth_of_a_sec
         with ModelServer([Hang()]) as server:
             session = Session(stuck(), supervise=Adjudicator(stub_model(server, name)))
             task = asyncio.ensure_future(session.run())
-            await asyncio.to_thread(server.waiting.wait)
+            await asyncio.to_thread(server.waiting.wait, 10)
             cancelled_at = time.monotonic()
             session.cancel()
             session.cancel()
@@ -313,7 +313,10 @@ def here(tmp_path: Path) -> Path:
 
 
 def test_run_supervise_asks_the_model_and_says_once_what_is_sent(here: Path) -> None:
-    """supervision.md §7; surfaces.md: `--supervise` alone is a model."""
+    """supervision.md §7; surfaces.md: `--supervise` alone is a model.
+
+    row: S6-NOTICE
+    """
     model = ("--supervise", "--supervisor-model", CHAT)
     with ModelServer([RETRY]) as server:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.base_url}/v1"}
@@ -365,6 +368,7 @@ def test_a_cost_cap_of_nothing_stops_like_fail_without_a_request(here: Path) -> 
 
 
 def test_a_shadow_asks_and_stops_the_run_all_the_same(here: Path) -> None:
+    """row: S6-SHADOW"""
     with ModelServer([RETRY]) as server:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.base_url}/v1"}
         done = nightwarden(

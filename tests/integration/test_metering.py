@@ -106,7 +106,7 @@ def test_cancelling_amid_a_stream_closes_the_socket_and_books_the_worst_case(nam
         script = [Cut(Say("Four."), events=1, hang=True)]
         async with model_of(script, name) as (model, _, run, server):
             task = asyncio.ensure_future(drain(model))
-            await asyncio.to_thread(server.waiting.wait)
+            await asyncio.to_thread(server.waiting.wait, 10)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -198,7 +198,10 @@ def test_the_longest_answer_is_set_whatever_is_asked(
 
 
 def test_no_loop_above_can_pass_the_meter_by() -> None:
-    """An agent of the library's own, with tools, stops at the cap."""
+    """An agent of the library's own, with tools, stops at the cap.
+
+    row: S6-INSIDE
+    """
 
     async def main() -> None:
         script = [Call("more", {})]
@@ -261,7 +264,7 @@ def test_a_waiting_request_holds_its_worst_case() -> None:
     async def main() -> None:
         async with model_of([Hang()]) as (model, meter, run, server):
             task = asyncio.ensure_future(model.request(ASK, None, PLAIN))
-            await asyncio.to_thread(server.waiting.wait)
+            await asyncio.to_thread(server.waiting.wait, 10)
             assert meter.budget.outstanding_micro_usd == run.reserved[0].worst_micro_usd
             assert meter.budget.spent_micro_usd == 0
             task.cancel()

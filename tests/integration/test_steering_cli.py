@@ -106,7 +106,7 @@ def test_steering_replay_shows_when_it_would_have_looked_and_why_not(tmp_path: P
     assert lines[0].endswith("armed: campaign")
     assert sum(" look " in line for line in lines) == 3
     assert any("put off (cooldown" in line for line in lines)
-    assert lines[-1] == "35 events: 3 looks of 20 at most, silent 3 times"
+    assert lines[-1] == "21 events: 3 looks of 20 at most, silent 4 times"
 
 
 def test_steering_replay_speaks_json(tmp_path: Path) -> None:

@@ -21,7 +21,15 @@ from typing import Any
 
 import pytest
 import typer
-from commands import COMMAND, Done, environment, nightwarden, on_terminal, started
+from commands import (
+    COMMAND,
+    Done,
+    environment,
+    nightwarden,
+    on_terminal,
+    started,
+    until_one_has_ended,
+)
 from kept import events_of
 from typer.main import get_command
 
@@ -194,14 +202,14 @@ def end(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def killed(place: Path, process: int, run_id: str = "r") -> None:
-    """Kill the run's process once a step of it is held up, and wait until it is gone."""
+def killed(place: Path, process: int, field: str = "message", value: str = "held up") -> None:
+    """Kill the process of run `r` once an event has this, and wait until it is gone."""
     with open_store(place / ".nightwarden") as store:
-        for event in store.follow(run_id):
-            if event.get("message") == "held up":
+        for event in store.follow("r"):
+            if event.get(field) == value:
                 break
         end(process)
-        for _ in store.follow(run_id):
+        for _ in store.follow("r"):
             pass  # until its owner is dead
 
 
@@ -385,6 +393,19 @@ def test_a_run_that_goes_on_is_not_driven_twice(place: Path) -> None:
     )
 
 
+def test_of_two_resumes_at_once_one_drives_and_the_other_is_told(place: Path) -> None:
+    with detached(place, "waiting.yaml") as process:
+        killed(place, process)
+    with started("resume", "r", cwd=place) as one, started("resume", "r", cwd=place) as other:
+        until_one_has_ended(one, other)
+        let_go(place)
+        ends = sorted((one.end(), other.end()), key=lambda done: done.code)
+    assert [done.code for done in ends] == [0, 2]
+    assert "run r is driven by process" in ends[1].err
+    events = events_of(place / ".nightwarden", "r")
+    assert [event["type"] for event in events].count("run_resumed") == 1
+
+
 def test_a_complete_run_is_not_run_again_and_says_so_to_programs_too(place: Path) -> None:
     run_once(place, "r")
     before = events_of(place / ".nightwarden", "r")
@@ -438,6 +459,25 @@ def test_a_run_can_be_resumed_from_another_folder(place: Path, tmp_path: Path) -
     (elsewhere / "go").touch()
     done = nightwarden("resume", "r", "--store", str(place / ".nightwarden"), cwd=elsewhere)
     assert (done.code, done.out.splitlines()[0]) == (0, "── completed: 2/2 items")
+
+
+def test_what_the_how_to_page_shows_is_what_happens(tmp_path: Path, root: Path) -> None:
+    page = (root / "docs" / "how-to" / "resume.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^```(yaml|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    (tmp_path / "letters.yaml").write_text(shown["yaml"], encoding="utf-8")
+    (tmp_path / "letters_nodes.py").write_text(shown["python"], encoding="utf-8")
+    names = '--input=names=["Ada", "Bea"]'
+    with detached(tmp_path, "letters.yaml", names) as process:
+        killed(tmp_path, process, "type", "invocation_started")
+    done = nightwarden("resume", "r", cwd=tmp_path)
+    told = [
+        line for line in page.splitlines() if line.startswith(("1 call", "   once it", "   for"))
+    ]
+    assert done.code == 1
+    assert [re.sub(r"\[\d\]", "[5]", line) for line in (done.lines[i] for i in (0, 2, 4))] == told
+    spots = re.findall(r"--retry '(sent\[\d\])'", done.err)
+    again = nightwarden("resume", "r", "--retry", spots[0], cwd=tmp_path)
+    assert (again.code, again.out.splitlines()[0]) == (0, "── completed: 2/2 items")
 
 
 # -- events, cancel, message --
@@ -660,6 +700,29 @@ def test_a_locked_database_is_waited_for_then_named(place: Path) -> None:
         done = nightwarden("resume", "r", "--from", "wait", cwd=place)
     assert (done.code, len(done.lines)) == (2, 1)
     assert "nightwarden.db is locked by another program; close what has it open" in done.err
+
+
+# -- PostgreSQL --
+
+
+def test_all_of_it_works_with_a_server_as_well(place: Path, postgres_url: str) -> None:
+    (place / "nightwarden.toml").write_text(f'[store]\nurl = "{postgres_url}"\n', encoding="utf-8")
+    with detached(place, "waiting.yaml") as process:
+        busy = nightwarden("resume", "r", cwd=place)
+        assert f"run r is driven by process {process}" in busy.err
+        with started("events", "r", "--follow", cwd=place) as follower:
+            told = nightwarden("cancel", "r", "--reason", "wrong night", cwd=place)
+            assert told.code == 0
+            assert "── cancelled: wrong night" in follower.end().out.splitlines()[-1]
+    let_go(place)
+    done = nightwarden("resume", "r", cwd=place)
+    assert (done.code, done.out.splitlines()[0]) == (0, "── completed: 2/2 items")
+    assert nightwarden("verify", "r", cwd=place).code == 0
+    nightwarden("runs", "export", "r", "r.zip", cwd=place)
+    assert nightwarden("runs", "delete", "r", cwd=place).code == 0
+    assert nightwarden("runs", "import", "r.zip", cwd=place).code == 0
+    assert listed(place, "r")["headline"] == "completed: 2/2 items"
+    assert not (place / ".nightwarden" / "nightwarden.db").exists()
 
 
 # -- completion --

@@ -46,11 +46,13 @@ FILES = (
     "ledger",
     "causes",
     "stopping",
+    "waiting",
 )
 TESTS = (
     "tests/unit/test_kernel_rules.py",
     "tests/unit/test_kernel_rules_failing.py",
     "tests/unit/test_kernel_rules_engine.py",
+    "tests/unit/test_kernel_meaning_woven.py",
     "tests/unit/test_kernel_meaning.py::test_the_kernel_does_what_the_workflow_means",
     "tests/unit/test_kernel_meaning.py::test_keep_going_does_all_that_does_not_depend_on_a_failure",
 )

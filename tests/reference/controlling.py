@@ -87,8 +87,8 @@ class Events:
         slot[(*parent, index)] = Value(overrides, causes)
         return (*parent, index)
 
-    def close(self, target: str, parent: Lineage, endings: Mapping[str, Ending]) -> Closing:
-        """Every controller has ended: there will be no more events under this parent.
+    def close(self, target: str, parent: Lineage, endings: Mapping[str, Ending | None]) -> Closing:
+        """Every controller has ended, or said that it sends nothing more under this parent.
 
         They ended early if one was given up before it had said that it sends nothing more.
         """
@@ -96,7 +96,7 @@ class Events:
         absents = [
             ending.absent
             for who, ending in endings.items()
-            if ending.absent is not None and self.takes(target, parent, who)
+            if ending and ending.absent and self.takes(target, parent, who)
         ]
         cause = union(absents) if absents else None
         if cause is not None and len(absents) < len(endings):
@@ -106,18 +106,34 @@ class Events:
         self._meaning.closings[control_root(target), parent] = closing
         return closing
 
-    def waits_for(self, target: str, sender: str) -> bool:
-        """Whether what a node is given beside its events hangs on one who controls it."""
+    def waits_for(self, target: str, parent: Lineage, sender: str) -> bool:
+        """Whether what a node is given beside its events hangs on the end of who asks it."""
+        return any(
+            self._hangs_on(edge, parent, sender) for edge in self._workflow.edges_into(target)
+        )
+
+    def _hangs_on(self, first: EdgeSpec, parent: Lineage, sender: str) -> bool:
+        here = self._depth(first) == len(parent)
         seen: set[EdgeSpec] = set()
-        ahead = list(self._workflow.edges_into(target))
+        ahead = [first]
         while ahead:
             edge = ahead.pop()
             if edge.source == sender:
-                return True
-            if edge not in seen and edge.source != INPUTS:
+                # Whoever sends nothing more has ended, as far as these events go.
+                control = edge.kind == "control"
+                if not (here and control and not self.takes(edge.target, parent, sender)):
+                    return True
+            elif edge not in seen and edge.source != INPUTS:
                 seen.add(edge)
                 ahead += self._behind(edge)
         return False
+
+    def _depth(self, edge: EdgeSpec) -> int:
+        """How long the lineages are for which an edge is settled at its target."""
+        slot = self._workflow.types[edge.target].input(edge.target_slot)
+        assert slot is not None
+        gathers = slot.kind in (SlotKind.COLLECT, SlotKind.STREAM)
+        return len(edge_scope(edge, self._workflow, self._scopes)) - gathers
 
     def _behind(self, edge: EdgeSpec) -> list[EdgeSpec]:
         """What has to be settled before an edge is: of a loop its body, only if it has to end."""

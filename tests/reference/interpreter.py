@@ -170,8 +170,9 @@ class _Interpreter:
         elif (root, parent) not in self.meaning.closings:
             controllers = self.events.controllers(target)
             for node_id in controllers:
-                self.node(node_id, parent)
-            endings = {n: self.meaning.endings[n, parent] for n in controllers}
+                if self.events.takes(target, parent, node_id):
+                    self.node(node_id, parent)
+            endings = {n: self.meaning.endings.get((n, parent)) for n in controllers}
             self.events.close(target, parent, endings)
         return self.meaning.closings[root, parent]
 
@@ -254,7 +255,7 @@ class _Interpreter:
         """One event for a controlled node, and the answer if it is awaited."""
         target, sender = (order.target, play.at.lineage), play.at.node
         if not self.events.takes(*target, sender) or (
-            order.awaits and self.events.waits_for(order.target, sender)
+            order.awaits and self.events.waits_for(*target, sender)
         ):
             return Answered(None) if order.awaits else None
         lineage = self.events.add(*target, sender, order.overrides, play.causes)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from nightwarden.agents.budget import BudgetRefused, Reservation, TurnBudget, usd
 from nightwarden.agents.prices import FREE, Catalogued, Fixed, Usage, catalogued
-from nightwarden.events import BudgetCommitted, BudgetReserved, decode_lines, encode
+from nightwarden.events import BudgetCommitted, BudgetReserved, Event, decode_lines, encode
 from nightwarden.events.budget import BudgetState, budget_state
+from nightwarden.events.render import render
 
 CASE = json.loads(
     (Path(__file__).parent.parent / "cases" / "H07_cost_ceiling" / "case.json").read_text("utf-8")
@@ -303,3 +304,40 @@ def test_more_tokens_never_cost_less(tokens_in: int, more: int) -> None:
 )
 def test_amounts_are_written_with_as_many_digits_as_they_need(micro: int, text: str) -> None:
     assert usd(micro) == text
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            BudgetReserved(
+                budget="supervisor",
+                reservation=1,
+                worst_micro_usd=54_720,
+                cap_micro_usd=500_000,
+                model="openai:gpt-5",
+            ),
+            "supervisor reserves up to $0.05 of $0.50 for openai:gpt-5",
+        ),
+        (
+            BudgetCommitted(
+                budget="supervisor",
+                reservation=1,
+                cost_micro_usd=28_500,
+                tokens_in=8_000,
+                tokens_out=300,
+            ),
+            "supervisor spent $0.03 (8,000 tokens in, 300 out)",
+        ),
+        (
+            BudgetCommitted(budget="run", reservation=1, cost_micro_usd=28_500, booked="worst"),
+            "run counts $0.03 as spent: what the request cost is not known",
+        ),
+        (
+            BudgetCommitted(budget="run", reservation=1, cost_micro_usd=0, booked="refused"),
+            "run spent nothing: the request was refused",
+        ),
+    ],
+)
+def test_what_is_reserved_and_booked_is_a_line(event: Event, line: str) -> None:
+    assert render(event) == line

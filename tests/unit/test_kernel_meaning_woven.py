@@ -426,6 +426,21 @@ def test_a_call_whose_target_waits_for_another_target_of_the_caller_is_refused(p
 
 
 @PACED
+def test_who_is_done_with_one_target_may_wait_for_what_becomes_of_it(pace: Pace) -> None:
+    """No matter whether the list is there already when it is asked for."""
+    case = by_hand(
+        controlling(step("c"), "one", "two"),
+        controlling(step("d"), "one"),
+        step("one"),
+        step("two", x=collect("one")),
+        c=Act(script=(Tell("one"), Hush("one"), Tell("two", awaits=True))),
+        d=told(False, target="one"),
+    )
+    run = check(case, pace)
+    assert len([i for i in run.invocations if i.node == "two"]) == 1
+
+
+@PACED
 def test_a_loop_s_own_way_back_does_not_stand_between_a_caller_and_its_answer(pace: Pace) -> None:
     """What the target waits for belongs to this iteration, not to the next one."""
     case = by_hand(

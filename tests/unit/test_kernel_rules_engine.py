@@ -17,7 +17,7 @@ from nightwarden.kernel.state import Gathered
 from nightwarden.kernel.stimuli import ControlEnded, ControlSent, RunCancelled
 from nightwarden.spec.build import Builder
 from nightwarden.spec.where import control_root
-from nightwarden.verdict import DecidedBy, EndStream, Fail, Skip, Substitute
+from nightwarden.verdict import DecidedBy, EndStream, Fail, Retry, Skip, Substitute
 
 
 @nw.node(type="rules.Items")
@@ -27,6 +27,11 @@ async def items(x: object = None) -> AsyncIterator[object]:
 
 @nw.node(type="rules.Step")
 async def step(x: object = None) -> object:
+    return x
+
+
+@nw.node(type="rules.Safe", retry_safe=True)
+async def safe(x: object = None) -> object:
     return x
 
 
@@ -664,3 +669,23 @@ def test_who_asks_twice_at_once_is_one_that_waits() -> None:
     send(run, "one", 2, awaits=True)
     run.emits("many", 0, 1)
     assert [e.window for e in run.of(Widen)] == [4]
+
+
+def test_an_answer_to_an_attempt_that_is_over_is_given_to_nobody() -> None:
+    """row: K1-FAN-CONTROL"""
+
+    def drawn(w: Builder) -> None:
+        w.add(safe, id="one", controls=[w.add(step, id="tool")])
+
+    run = begun(drawn)
+    send(run, "one", 1, awaits=True)
+    run.fails("one")
+    run.decides(Retry())
+    run.waits()
+    again = send(run, "one", 2, awaits=True)
+    run.returns("tool", 0, output="late")
+    assert not run.of(Answer)
+    run.returns("tool", 1, output="its own")
+    assert run.of(Answer) == [Answer(again, 2, {"output": "its own"})]
+    run.returns("one")
+    assert run.status() == "completed"

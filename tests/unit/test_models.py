@@ -82,7 +82,10 @@ def test_a_missing_key_is_named_with_where_it_would_be_for() -> None:
 
 
 def test_a_model_at_home_needs_no_key_and_is_free_not_unpriced() -> None:
-    """supervision.md §6: a local model is free, not unpriced."""
+    """supervision.md §6: a local model is free, not unpriced.
+
+    row: S6-PRICE
+    """
     model = resolve("ollama:anything-at-all", Settings(), environ={}, keyring=no_keyring)
     assert (model.price, model.key, model.at_home) == (FREE, "", True)
 
@@ -124,7 +127,10 @@ def test_a_paid_providers_model_behind_a_gateway_at_home_is_not_free() -> None:
 
 
 def test_a_model_without_a_price_is_refused_and_told_how_to_give_one() -> None:
-    """Scenario 72; no price, no call."""
+    """Scenario 72; no price, no call.
+
+    row: S6-MODELS
+    """
     assert refusal("openai:nobody-knows-it", OPENAI_API_KEY="k") == (
         "openai:nobody-knows-it has no known price, so that nothing could hold it to a budget; "
         "set price_in and price_out ($ a million tokens) under "

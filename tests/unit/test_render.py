@@ -194,6 +194,18 @@ def test_what_a_run_says_cannot_move_the_cursor() -> None:
 
 EVENTS: list[tuple[Event, str]] = [
     (
+        events.BudgetReserved(
+            budget="supervisor", reservation=1, worst_micro_usd=54_720, cap_micro_usd=500_000
+        ),
+        "supervisor reserves up to $0.05 of $0.50",
+    ),
+    (
+        events.BudgetCommitted(
+            budget="supervisor", reservation=1, cost_micro_usd=28_500, tokens_in=8, tokens_out=3
+        ),
+        "supervisor spent $0.03 (8 tokens in, 3 out)",
+    ),
+    (
         events.RunStarted(
             run_id="r1",
             workflow="pages",
@@ -204,6 +216,22 @@ EVENTS: list[tuple[Event, str]] = [
         ),
         "run r1 of pages started, supervised: operator",
     ),
+    (
+        events.RunResumed(redo=(("a", ()),), retry=(("b", (1,)), ("b", (2,)))),
+        "the run goes on, unsupervised, 1 step done again, 2 steps retried at its user's risk",
+    ),
+    (events.InputPushed(inputs={"urls": "x"}), "an item came in: urls"),
+    (events.InputClosed(name="urls"), "input urls is complete"),
+    (
+        events.InvocationSuspended(node_id="ask", lineage=(2,), reason="until noon"),
+        "ask [3] asks for a pause: until noon",
+    ),
+    (
+        events.InvocationSpent(node_id="paint", lineage=(0,), cost_micro_usd=250_000),
+        "paint [1] spent $0.25",
+    ),
+    (events.AssetWritten(node_id="paint", asset={"name": "a.png"}), "paint writes a.png"),
+    (events.ControlSent(node_id="plan", target="tool"), "plan sent an event to tool"),
     (events.RunStopping(status="failed", reason="no"), "the run is stopping (failed): no"),
     (
         events.RunCompleted(ledger={"headline": "completed: 3/3 items"}),

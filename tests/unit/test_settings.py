@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,9 @@ def test_allowed_models_are_a_list_and_in_the_environment_separated_by_commas(
 def test_an_empty_list_of_allowed_models_is_kept_for_it_allows_none(tmp_path: Path) -> None:
     put(tmp_path, "allowed_models = []")
     assert load_settings(tmp_path, environ={}).allowed_models == ()
+
+
+def test_every_setting_stands_in_the_reference() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
+    told = re.findall(r"^\| `([\w.]+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert told == [setting.key for setting in SETTINGS]

@@ -31,7 +31,6 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 from pydantic_ai.models import Model as ProviderModel
-from pydantic_ai.settings import ModelSettings
 
 from nightwarden.agents.answering import (
     answer_schema,
@@ -122,7 +121,6 @@ class Conversation:
             ],
             # Texts, wrong calls and wrong answers count apart; the turns bound them all.
             retries={"tools": self._max_turns, "output": self._max_turns},
-            model_settings=ModelSettings(parallel_tool_calls=False),
         )
 
     async def _accept(self, answer: Mapping[str, Any]) -> Answer:

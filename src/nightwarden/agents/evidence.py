@@ -46,8 +46,9 @@ class Evidence:
         """How far the run is: per step, what is due, done, lost; and decisions so far."""
         return self._page("run state", self._state, 0)
 
-    def read_node_output(self, node_id: str, offset: int = 0) -> str:
+    async def read_node_output(self, node_id: str, offset: int = 0) -> str:
         """What a step put out on the failing item's way, or the failed step's broken value."""
+        await self._reader.durable()  # what is read is what is on record by now
         if node_id == self._escalation.node_id:
             if not self._escalation.has_candidate:
                 return "The failed step handed over no value; there is nothing to read of it."

@@ -18,6 +18,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from nightwarden import __version__
+from nightwarden.cli import hook, monitors, policies, steering
 from nightwarden.cli.cancel import cancel
 from nightwarden.cli.completing import is_completing
 from nightwarden.cli.costs import costs
@@ -75,6 +76,13 @@ _COMMANDS: Final[Sequence[Callable[..., int]]] = (
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(_runs, name="runs")
+for _name, _group in (
+    ("steering", steering.app),
+    ("monitors", monitors.app),
+    ("policies", policies.app),
+    ("hook", hook.app),
+):
+    app.add_typer(_group, name=_name)
 
 _SUPERVISE: Final = "--supervise"
 _WORKFLOWS: Final = (".yaml", ".yml", ".json")

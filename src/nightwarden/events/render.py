@@ -18,6 +18,7 @@ import msgspec
 
 from nightwarden.events.agent_lines import AGENT_LINES
 from nightwarden.events.base import Event
+from nightwarden.events.budget_lines import BUDGET_LINES
 from nightwarden.events.interventions import OUTCOMES, SHIELD, verb
 from nightwarden.events.steering_lines import STEERING_LINES
 from nightwarden.events.words import (
@@ -212,5 +213,6 @@ _LINES: Final[Mapping[str, Callable[[Plain], str]]] = {
     "supervisor_decision": _decision,
     "supervisor_outcome": _outcome,
     **AGENT_LINES,
+    **BUDGET_LINES,
     **STEERING_LINES,
 }

@@ -32,6 +32,7 @@ from nightwarden.kernel.stopping import halt
 from nightwarden.kernel.tasks import (
     NeverOpened,
 )
+from nightwarden.kernel.waiting import waits
 from nightwarden.spec.catalog import SlotKind
 from nightwarden.spec.where import is_feedback, slot_streams
 from nightwarden.spec.workflow import INPUTS, EdgeSpec
@@ -62,8 +63,7 @@ def sent(state: State, stimulus: ControlSent) -> None:
     item = new_item(control.group, call.item, None)
     item.caller = (call, stimulus.event, call.number if stimulus.awaits else 0)
     if stimulus.awaits:
-        call.awaiting += 1
-        state.awaiting += 1
+        waits(state, call)
     carried = carried_by(state, call)
     value: object = dict(stimulus.overrides)
     edge = state.control_edges[target.plan.control_root]
@@ -153,7 +153,8 @@ def _needs(state: State, target: Node, call: Call) -> str:
             ):
                 continue
             for edge in state.plan.workflow.edges_into(target.plan.id):
-                if edge.target_slot == slot.name and _depends(state, edge, call.node.plan.id):
+                here = target.plan.port_depths[port] == len(call.item.lineage)
+                if edge.target_slot == slot.name and _depends(state, edge, call, here=here):
                     return edge.source
     return ""
 
@@ -166,17 +167,27 @@ def _has_come(item: Item, target: Node, port: int) -> bool:
     return ancestor.held is not None and target.first_key + port in ancestor.held
 
 
-def _depends(state: State, edge: EdgeSpec, on: str) -> bool:
-    """Whether what an edge carries cannot come before a node has ended, however far up."""
+def _depends(state: State, edge: EdgeSpec, on: Call, *, here: bool) -> bool:
+    """Whether what an edge carries cannot come before a call has ended, however far up.
+
+    `here`: it belongs to the item of that call, and not to many of them.
+    """
     seen, ahead = set(), [edge]
     while ahead:
         current = ahead.pop()
-        if current.source == on:
-            return True
-        if current not in seen and current.source != INPUTS:
+        if current.source == on.node.plan.id:
+            if not (here and current.kind == "control" and _is_done(state, on, current.target)):
+                return True
+        elif current not in seen and current.source != INPUTS:
             seen.add(current)
             ahead += _behind(state, current)
     return False
+
+
+def _is_done(state: State, call: Call, target: str) -> bool:
+    """Whether a call has said that it sends nothing more to a node it controls."""
+    control = _control(state, state.nodes[state.plan.node(target).index], call)
+    return control is not None and call.node.index not in control.open
 
 
 def _behind(state: State, edge: EdgeSpec) -> list[EdgeSpec]:

@@ -18,6 +18,7 @@ from typing import assert_never
 
 import msgspec
 
+from nightwarden.errors import KernelBug
 from nightwarden.kernel import reading
 from nightwarden.kernel.allowed import (
     Shape,
@@ -27,12 +28,11 @@ from nightwarden.kernel.allowed import (
     shape_of,
 )
 from nightwarden.kernel.causes import NOT_TAKEN, Absent, CauseSet, Kind
-from nightwarden.kernel.closing import close_group, take
-from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Status
+from nightwarden.kernel.closing import CATEGORY, close_group, take
+from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Prune, Status
 from nightwarden.kernel.routing import (
     absent_outputs,
     answer,
-    awaits_nothing,
     node_settled,
     outputs,
     settle,
@@ -49,6 +49,7 @@ from nightwarden.kernel.tasks import (
     NeverOpened,
     PlaceFreed,
 )
+from nightwarden.kernel.waiting import waits_no_more
 from nightwarden.verdict import (
     Action,
     DecidedBy,
@@ -70,7 +71,7 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
     call = state.calls.pop(stimulus.call, None)
     if call is None:
         return
-    awaits_nothing(state, call)
+    waits_no_more(state, call)
     _leave(state, call)
     if call.escalation:
         _conclude(state, call.escalation, OutcomeKind.RETRIED_FAILED_AGAIN)
@@ -343,6 +344,28 @@ def _fail(state: State, waiting: Escalated, decision: Decision) -> None:
         return
     assert isinstance(decision.verdict, Fail)
     stop(state, Status.FAILED, decision.verdict.reason)
+
+
+def stopped_by_failure(state: State, call: Call) -> None:
+    """A reader was cancelled because something failed reached it: it fails with that cause."""
+    settle_failed(state, call, _failure_met(call))
+
+
+def never_began(state: State, call: Call) -> None:
+    """Something failed reached a reader before it began: it is pruned, as if it had come first."""
+    node, absent = call.node, _failure_met(call)
+    node.pruned += 1
+    node.pruned_lost += 1
+    cause = state.causes.charge(absent.causes)
+    state.out.append(Prune(node.index, call.item.lineage, CATEGORY[absent.kind], cause.number))
+    absent_outputs_of(state, call, absent)
+
+
+def _failure_met(call: Call) -> Absent:
+    failed = [b.failed for b in (call.buffers or {}).values() if b.failed is not None]
+    if not failed:
+        raise KernelBug(f"{call.node.plan.id}: halted for no reason")
+    return failed[0]
 
 
 def settle_failed(state: State, call: Call, absent: Absent) -> None:

@@ -27,7 +27,6 @@ from nightwarden.kernel.plan import EdgeKind, NodePlan, Plan
 from nightwarden.kernel.propagating import propagate
 from nightwarden.kernel.routing import (
     answer,
-    awaits_nothing,
     node_settled,
     outputs,
     place,
@@ -60,6 +59,7 @@ from nightwarden.kernel.stimuli import (
     Unparked,
 )
 from nightwarden.kernel.stopping import come_back, end_if_over, halt, place_freed, stop
+from nightwarden.kernel.waiting import is_idle, waits, waits_for_one_less, waits_no_more
 from nightwarden.lineage import Lineage
 from nightwarden.verdict import OutcomeKind
 
@@ -127,7 +127,9 @@ class Machine:
             self._handlers[type(stimulus)](stimulus)
         if state.work:
             propagate(state)
-        while (state.active == state.awaiting or state.status is not None) and self._quiet():
+        while (
+            state.active == state.awaiting or state.awaiting or state.status is not None
+        ) and self._quiet():
             propagate(state)
         out = state.out
         if out:
@@ -157,7 +159,7 @@ class Machine:
     @property
     def idle(self) -> bool:
         """Whether nothing will move but what is parked outside."""
-        return self._state.active == self._state.awaiting
+        return is_idle(self._state)
 
     def counts(self, node: int) -> Mapping[str, int]:
         """How the lineages of a node have ended, as in the ledger; what is zero left out."""
@@ -237,7 +239,7 @@ class Machine:
         if call is None:
             return
         if call.awaiting:
-            awaits_nothing(state, call)
+            waits_no_more(state, call)
         node, item = call.node, call.item
         node.succeeded += 1
         node.running -= 1
@@ -342,7 +344,7 @@ class Machine:
         call = state.calls.pop(stimulus.call, None)
         if call is None:
             return
-        awaits_nothing(state, call)
+        waits_no_more(state, call)
         call.node.suspended += 1
         self._gone(call)
         if call.escalation:
@@ -359,12 +361,12 @@ class Machine:
             self._succeeded(Succeeded(call.number, (NOT_TAKEN,) * len(call.node.ends)))
             return
         self._gone(call)
-        awaits_nothing(state, call)
+        waits_no_more(state, call)
         call.node.cancelled += 1
         if call.escalation:
             state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
         if state.status is None:
-            self._stopped_by_failure(call)
+            escalating.stopped_by_failure(state, call)
 
     def _parked(self, stimulus: Parked) -> None:
         state = self._state
@@ -374,8 +376,7 @@ class Machine:
         if state.status is not None:
             halt(state, call, gently=False)
             return
-        call.awaiting += 1
-        state.awaiting += 1
+        waits(state, call)
         if stimulus.away:
             call.away = True
             call.node.running -= 1
@@ -384,8 +385,7 @@ class Machine:
     def _unparked(self, stimulus: Unparked) -> None:
         call = self._state.calls.get(stimulus.call)
         if call is not None and call.awaiting:
-            call.awaiting -= 1
-            self._state.awaiting -= 1
+            waits_for_one_less(self._state, call)
             come_back(call)
 
     def _unbegun(self, stimulus: Unbegun) -> None:
@@ -396,20 +396,14 @@ class Machine:
         self._gone(call)
         if call.attempt == 1:
             call.node.started -= 1
+            if state.status is None:
+                escalating.never_began(state, call)
             return
         call.node.retries_run -= 1
         call.node.failed += 1
         if call.escalation:
             kind = OutcomeKind.RETRY_NEVER_RAN
             state.out.append(Conclude(escalation=call.escalation, kind=kind))
-
-    def _stopped_by_failure(self, call: Call) -> None:
-        """A reader was cancelled because something failed reached it: it fails with that cause."""
-        state = self._state
-        failed = [b.failed for b in (call.buffers or {}).values() if b.failed is not None]
-        if not failed:
-            raise KernelBug(f"{call.node.plan.id}: halted for no reason")
-        escalating.settle_failed(state, call, failed[0])
 
     def _gone(self, call: Call) -> None:
         self._state.active -= 1
@@ -427,8 +421,7 @@ class Machine:
         """
         state = self._state
         end_if_over(state)
-        idle = state.active == state.awaiting
-        if state.ended or not idle or state.status is not None or not state.started:
+        if state.ended or not is_idle(state) or state.status is not None or not state.started:
             return False
         paused = [root for root in state.roots if root.paused]
         if not paused and state.awaiting:

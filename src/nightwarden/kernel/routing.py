@@ -49,6 +49,7 @@ from nightwarden.kernel.tasks import (
     Settle,
     TakeAt,
 )
+from nightwarden.kernel.waiting import waits_for_one_less
 
 SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE, FEEDBACK = range(7)
 """What an edge does at its target: the only input, one of several, one for many items, …"""
@@ -302,15 +303,8 @@ def answer(state: State, item: Item, outputs_: dict[str, object] | None, error: 
     call, event, awaited_by = item.caller
     item.caller = None
     if awaited_by in state.calls:  # and not over, nor at its next attempt
-        call.awaiting -= 1
-        state.awaiting -= 1
+        waits_for_one_less(state, call)
         state.out.append(Answer(call.number, event, outputs_, error))
-
-
-def awaits_nothing(state: State, call: Call) -> None:
-    """A call is over: whatever it has asked for, it no longer waits for."""
-    state.awaiting -= call.awaiting
-    call.awaiting = 0
 
 
 def finish_under(state: State, root: Root) -> None:

@@ -61,8 +61,8 @@ class Item(msgspec.Struct, eq=False):
     """One lineage. `remaining` exits have not taken it; `live` counts what is open below it.
 
     `caller` is, for a control event, the call that sent it, the event, and the number of the call
-    that awaits the answer, 0 for none. `held` keeps settlements broadcast to longer scopes, by port key; `waiting` the joins
-    that wait for one. `label` is what people may call it by, raw.
+    that awaits the answer, 0 for none. `held` keeps settlements broadcast to longer scopes, by
+    port key; `waiting` the joins that wait for one. `label` is what people may call it by, raw.
     """
 
     lineage: Lineage

@@ -81,6 +81,11 @@ class SecretRegistry:
             self._secrets.setdefault(value, secret_of(name, value))
 
     @property
+    def secrets(self) -> int:
+        """How many secrets are known so far."""
+        return len(self._secrets)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be said about the secrets registered so far: short or empty ones."""
         return tuple(line for secret in list(self._secrets.values()) for line in secret.warnings)

@@ -71,6 +71,8 @@ class Deciding:
         rng: random.Random,
     ) -> None:
         self.interventions: dict[int, Intervention] = {}
+        self.candidates: dict[int, object] = {}
+        """The broken values of failures nobody has answered yet, raw, by escalation."""
         self.recalled: frozenset[int] = frozenset()
         self._run_id = run_id
         self._supervisor = supervisor
@@ -101,6 +103,8 @@ class Deciding:
             self._answer(escalation, _unsupervised(escalation))
             return
         self.interventions[effect.number] = Intervention(escalation=escalation)
+        if facts.has_candidate:
+            self.candidates[effect.number] = facts.raw_candidate
         self._bus.publish(
             SupervisorEscalation(
                 node_id=escalation.node_id,
@@ -144,6 +148,7 @@ class Deciding:
         if isinstance(verdict, Substitute):
             values, problems = self._check(escalation.node_id, verdict.outputs)
         decision = self._masked(decision)
+        self.candidates.pop(int(escalation.id[1:]), None)
         self._tell(
             Decided(
                 escalation=int(escalation.id[1:]),
@@ -215,6 +220,7 @@ class Deciding:
         """The run is ending: whoever is being asked is interrupted, nobody else is asked."""
         self._closed = True
         self._queue.clear()
+        self.candidates.clear()
         if self._task is not None:
             self._task.cancel()
 

@@ -39,6 +39,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     number: str
     total: int | None
+    raw_candidate: object = None
+    """The value itself, for whoever applies a patch to it; never written down or shown."""
 
 
 def shown(error: BaseException, registry: SecretRegistry) -> tuple[str, str]:

@@ -11,6 +11,7 @@ Pure. Read next: `replaying.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,8 +197,10 @@ class Past:
 
     def _standing_of(self, node: NodeType, key: Key, found: Returned) -> Standing:
         """A result that masking has changed is worked out again, where that does no harm."""
-        sealed = found.sealed or any(frame.sealed for frame in self.frames.get(key, ()))
-        sealed = sealed or any(event.sealed for event in self.sent.get(key, ()))
+        sealed = found.sealed
+        if not sealed and (node.fans_out or self.sent):
+            sealed = any(frame.sealed for frame in self.frames.get(key, ()))
+            sealed = sealed or any(event.sealed for event in self.sent.get(key, ()))
         if sealed and self.may_repeat(node, key):
             return Standing.AGAIN
         return Standing.RETURNED
@@ -231,6 +234,16 @@ class Past:
             finished=frozenset(self.finished),
             pruned=frozenset((index[node], lin) for node, lin in self.pruned if node in index),
             closed=frozenset(self.closed),
+        )
+
+    def knows(self, node: str, lineage: Lineage) -> bool:
+        """Whether anything is on record of a node under a lineage."""
+        width = len(lineage)
+        tables = (self.returned, self.broken, self.frames, self.touched, self.suspended, self.begun)
+        keys = (key[:2] for table in tables for key in table)
+        return any(
+            found == node and known[:width] == lineage
+            for found, known in itertools.chain(keys, self.pruned)
         )
 
     def forget(self, node: str, lineage: Lineage, *, exactly: bool = False) -> None:

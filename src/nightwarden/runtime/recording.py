@@ -12,7 +12,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nightwarden.errors import Suspended
 from nightwarden.events import (
@@ -31,7 +30,7 @@ from nightwarden.events import (
     WindowWidened,
 )
 from nightwarden.events.seen import Moment
-from nightwarden.kernel.causes import NOT_TAKEN, Cause, Kind
+from nightwarden.kernel.causes import Cause, Kind
 from nightwarden.kernel.effects import (
     CloseRoot,
     Escalate,
@@ -42,7 +41,7 @@ from nightwarden.kernel.effects import (
     Warn,
     Widen,
 )
-from nightwarden.kernel.plan import NodePlan, OutPlan, Plan
+from nightwarden.kernel.plan import NodePlan, Plan
 from nightwarden.kernel.stimuli import Failed
 from nightwarden.lineage import Lineage, show
 from nightwarden.runtime.accounting import Account
@@ -57,25 +56,14 @@ from nightwarden.runtime.failing import (
     shown,
     stimulus,
 )
+from nightwarden.runtime.keeping import Keeper
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.substitution import can_be_repaired
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser
-from nightwarden.spec.checker import Checker
-from nightwarden.spec.storing import plain_form
 
 _PRUNED_AT_ONCE = 1000
-_ANY = Checker(Any)
 NOTHING_READ: Mapping[str, int] = {}
-
-
-@dataclass(slots=True)
-class Kept:
-    """Values of one invocation as a record has them; `sealed`: they are not the values."""
-
-    outputs: dict[str, object]
-    absent: tuple[str, ...]
-    sealed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +98,7 @@ class Recorder:
         self._recognisers = tuple(recognisers)
         self._watch = watch
         self._failures: dict[int, Failure] = {}
-        self._checkers: list[Mapping[str, Checker]] = []
+        self.keeper = Keeper(plan, services.registry, records=services.bus.records)
         self.said = NOTHING_SAID
         self._pruned: dict[tuple[int, int, str], list[Lineage]] = defaultdict(list)
         self.cause: Callable[[int], Cause] | None = None
@@ -118,7 +106,7 @@ class Recorder:
 
     def open(self, bindings: Sequence[Binding]) -> None:
         """How the nodes' values are kept."""
-        self._checkers = [binding.checks for binding in bindings]
+        self.keeper.checks = [binding.checks for binding in bindings]
 
     # -- steps --
 
@@ -163,7 +151,7 @@ class Recorder:
         if began is None or not self._bus.active:
             return
         outs = node.ends if node.type.fans_out else node.outs
-        kept = self.kept(invoke.node, outs, outputs)
+        kept = self.keeper.kept(invoke.node, outs, outputs)
         took_s = round(time.perf_counter() - began, 6)
         self._bus.publish(
             InvocationSucceeded(
@@ -176,7 +164,7 @@ class Recorder:
                 read=read,
                 duration_s=took_s,
                 cost_micro_usd=account.cost_micro_usd,
-                assets=tuple(account.assets),
+                assets=account.assets,
             )
         )
         if self._watch is not None:
@@ -195,7 +183,7 @@ class Recorder:
         node = self._plan.nodes[invoke.node]
         if not self._bus.active or node.type.engine_owned:
             return
-        kept = self.kept(invoke.node, node.outs, frame)
+        kept = self.keeper.kept(invoke.node, node.outs, frame)
         self._bus.publish(
             ItemEmitted(
                 node_id=node.id,
@@ -252,6 +240,7 @@ class Recorder:
             signature=fact.signature,
             has_candidate=fact.has_candidate,
             candidate=candidate_of(error, registry),
+            raw_candidate=getattr(error, "candidate_output", None),
             inputs=registry.redact(given),  # type: ignore[arg-type]
             cost_micro_usd=account.cost_micro_usd,
             assets=len(account.assets),
@@ -359,8 +348,7 @@ class Recorder:
                 "state": registry.redact(error.state),
             }
         )
-        masked, changed = registry.mask_value(error.state)
-        state, whole = plain_form(_ANY, masked)
+        state, whole = self.keeper.anything(error.state)
         self._bus.publish(
             InvocationSuspended(
                 node_id=node_id,
@@ -368,7 +356,7 @@ class Recorder:
                 attempt=invoke.attempt,
                 reason=reason,
                 state=state,
-                sealed=changed or not whole,
+                sealed=not whole,
             )
         )
 
@@ -383,8 +371,7 @@ class Recorder:
         """A step sent a control event. Raises `NodeError` if it sent another one before."""
         if not self._bus.active:
             return
-        masked, changed = self._services.registry.mask_value(dict(overrides))
-        plain, whole = plain_form(_ANY, masked)
+        plain, whole = self.keeper.anything(dict(overrides))
         if again.sent_before(target, plain):
             return
         self._bus.publish(
@@ -394,7 +381,7 @@ class Recorder:
                 attempt=invoke.attempt,
                 target=target,
                 overrides=plain,  # type: ignore[arg-type]
-                sealed=changed or not whole,
+                sealed=not whole,
                 awaits=awaits,
             )
         )
@@ -492,26 +479,6 @@ class Recorder:
 
     def _news(self, node: int, lineage: Lineage, mark: str) -> bool:
         return (self._plan.nodes[node].id, lineage, mark) not in self.said.closed
-
-    def kept(self, node: int, outs: Sequence[OutPlan], values: Sequence[object]) -> Kept:
-        """Values as the record has them: by slot, masked, and whether they are the values."""
-        if self._bus.records and self._plan.nodes[node].type.engine_owned:
-            return Kept({}, (), True)  # made of values on record, and made again when needed
-        found = Kept({}, (), False)
-        mask, records = self._services.registry.mask_value, self._bus.records
-        for out, value in zip(outs, values, strict=True):
-            if out.projected:
-                continue
-            if value is NOT_TAKEN:
-                found.absent = (*found.absent, out.base)
-                continue
-            masked, changed = mask(value)
-            whole = True
-            if records and not changed:
-                masked, whole = plain_form(self._checkers[node][out.base], masked)
-            found.outputs[out.base] = masked
-            found.sealed = found.sealed or changed or not whole
-        return found
 
 
 _HAPPENED = {Kind.REPAIRED: "was repaired", Kind.LOST: "was given up", Kind.FAILED: "failed"}

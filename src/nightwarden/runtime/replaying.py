@@ -134,7 +134,11 @@ class Replaying:
         standing = self._past.standing(node.type, key)
         match standing:
             case Standing.RETURNED:
-                self._begin(invoke, self._as_it_was(invoke, node, key, self._past.returned[key]))
+                found = self._past.returned.pop(key)
+                if found.read or node.type.fans_out or key in self._past.sent:
+                    self._begin(invoke, self._as_it_was(invoke, node, key, found))
+                else:
+                    self._tell(Succeeded(invoke.call, self._values(node, node.outs, found)))
             case Standing.ANSWERED:
                 self._answered(invoke, key)
             case Standing.FAILED | Standing.CUT_OFF:
@@ -226,10 +230,8 @@ class Replaying:
 
     def release(self) -> None:
         """Once nothing else moves, what was held back fails."""
-        if not self._held or not self._idle():
-            return
-        held, self._held = self._held, []
-        for invoke, key, standing in held:
+        while self._held and self._idle():
+            invoke, key, standing = self._held.pop(0)
             self._tell(Unparked(invoke.call))
             self._fail(invoke, key, standing)
 

@@ -163,7 +163,7 @@ class StreamCall:
 
     def _compare(self, before: deque[Before], frame: tuple[object, ...]) -> None:
         """An item that was put out before has to be the same; else all of those stand."""
-        kept = self._desk.recorder.kept(self.invoke.node, self.binding.node.outs, frame)
+        kept = self._desk.recorder.keeper.kept(self.invoke.node, self.binding.node.outs, frame)
         if same_item(before[0], kept.outputs, kept.absent):
             before.popleft()
             return

@@ -16,7 +16,7 @@ import msgspec
 
 from nightwarden.spec.checker import Checker, Misfit
 
-_AS_IT_IS = frozenset((str, bool, type(None)))
+_AS_IT_IS = frozenset((str, bool, int, type(None)))
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -39,7 +39,7 @@ def plain_form(checker: Checker, value: object) -> tuple[object, bool]:
 
 def original(checker: Checker, data: object) -> object:
     """The value that plain data stands for. Raises `Misfit` where the type has changed."""
-    if not checker.checkable:
+    if (type(data) in _AS_IT_IS and type(data) in checker.exact) or not checker.checkable:
         return data
     return checker.revive(data)
 

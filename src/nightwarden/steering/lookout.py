@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from nightwarden.events import Event
 from nightwarden.spec.monitors import RESULT_TYPES, TOOL_TYPES
 from nightwarden.steering.observed import Observed
 from nightwarden.steering.ports import Fact, Observation, Observer, Sink
@@ -25,7 +26,13 @@ _MOST_OPEN: Final = 500
 
 Take = Callable[[Observed], None]
 Wants = Callable[[str, str, bool], bool]
-"""Asked for a type of event, a tool where it has one, and whether the call is a repeat."""
+"""Asked for a type of event, its tool or its node, and whether the call is a repeat."""
+
+INVOCATIONS: Final = frozenset({"invocation_started", "invocation_succeeded", "invocation_failed"})
+BY_THE_THOUSAND: Final = frozenset(
+    {"item_emitted", "invocation_started", "invocation_succeeded", "node_progress"}
+)
+"""What a run says of every item: kept among the recent ones it would leave room for nothing else."""
 
 
 class Lookout:
@@ -58,28 +65,34 @@ class Lookout:
             for _, _, ended in self._joined:
                 ended()
             return
+        kind = fact.__struct_config__.tag if isinstance(fact, Event) else fact.get("type")
+        key: object = kind
+        if kind in INVOCATIONS:
+            key = (kind, fact.node_id if isinstance(fact, Event) else fact.get("node_id"))
+        if kind in BY_THE_THOUSAND and self._takers.get(key) == ():
+            return
         seen = self.observe(fact)
-        kind: object = seen.type
         if kind in TOOL_TYPES:
-            kind = (kind, seen.tool, seen.repeated > 1)
-        takers = self._takers.get(kind)
+            key = (kind, seen.tool, seen.repeated > 1)
+        takers = self._takers.get(key)
         if takers is None:
-            takers = self._found(kind, seen)
+            takers = self._found(key, seen)
         for take in takers:
             take(seen)
 
-    def _found(self, kind: object, seen: Observed) -> tuple[Take, ...]:
-        asked = (seen.type, seen.tool if kind != seen.type else "", seen.repeated > 1)
-        found = tuple(take for take, wants, _ in self._joined if wants(*asked))
+    def _found(self, key: object, seen: Observed) -> tuple[Take, ...]:
+        of = seen.tool if seen.type in TOOL_TYPES else seen.node_id
+        found = tuple(t for t, wants, _ in self._joined if wants(seen.type, of, seen.repeated > 1))
         if len(self._takers) > _MOST_OPEN:
             self._takers.clear()
-        self._takers[kind] = found
+        self._takers[key] = found
         return found
 
     def observe(self, fact: Fact) -> Observed:
         """The fact as supervisors look at it, kept among the recent ones."""
         seen = Observed(fact)
-        self.recent.append(seen)
+        if seen.type not in BY_THE_THOUSAND:
+            self.recent.append(seen)
         if seen.type == "tool_started":
             self._opened(seen)
         elif self._open and seen.type in RESULT_TYPES:

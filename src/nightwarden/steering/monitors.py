@@ -151,6 +151,11 @@ class Watchlist:
             return _NO_MATCH
         return [e.match() for e in held if e.plain or self._counts(e, now, seen.repeated)]
 
+    def holding(self, seen: Observed) -> list[Match]:
+        """The monitors that hold of this event alone; nothing is counted."""
+        found = (e for e in self._entries.values() if e.plain and kind_fits(e.monitor, seen.type))
+        return [e.match() for e in found if predicate(e.monitor)(seen)]
+
     def _counts(self, entry: _Entry, now: float, repeated: int) -> bool:
         if entry.monitor.idle_for_s is not None:
             self.tallies.alive[entry.text] = now

@@ -13,7 +13,7 @@ one probe after ten minutes decides. History up to `cut` rebuilds the state and 
 `see` takes an event, `due` the passing of time, `returned` and `failed` the end of a look; each
 gives what follows. `deadline` says when to call `due` at the latest.
 
-Read next: `wakes.py`, `activity.py`, `coordinator.py`.
+Read next: `agenda.py`, `activity.py`, `wakes.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from typing import Final
 from nightwarden.spec.monitors import TOOL_TYPES, Monitor, parse_monitor
 from nightwarden.spec.supervisors import SupervisorSpec
 from nightwarden.steering.activity import ENDS, STARTS, TERMINAL, Activity
-from nightwarden.steering.lookout import RECENT
+from nightwarden.steering.agenda import Agenda
+from nightwarden.steering.lookout import INVOCATIONS, RECENT
 from nightwarden.steering.monitors import Match, Watchlist
 from nightwarden.steering.observed import Observed
 from nightwarden.steering.wakes import (
@@ -33,10 +34,7 @@ from nightwarden.steering.wakes import (
     Armed,
     Cause,
     Closed,
-    Deferred,
     Done,
-    Exhausted,
-    Parked,
     Silent,
     TriggerState,
     Wake,
@@ -45,13 +43,6 @@ from nightwarden.steering.wakes import (
 BOUNDARIES: Final = frozenset(
     {"llm_step_finished", "assistant_text", "node_started", "node_finished", "run_paused"}
 )
-DEBOUNCE_S: Final = 3.0
-MOST_FAILURES: Final = 3
-PARKED_S: Final = 600.0
-LONGEST_PARKED_S: Final = 3600.0
-_MOST_JUDGED: Final = 64
-_MOST_PENDING: Final = 20
-_MOST_CAUSES: Final = 100
 _OWN: Final = ("user_message_", "steering_")
 
 _LIFE, _MATCH, _BOUNDARY = 1, 2, 4
@@ -87,24 +78,21 @@ class Trigger:
             self.state.tallies,
         )
         self.activity = Activity(spec.watches, self.state.active)
+        self.agenda = Agenda(spec, self.state)
         self._watches = frozenset(spec.watches)
         self._explain = explain
         self._uses: dict[str, int] = {}
-        self._turn: Observed | None = None
         self._told_armed = False
 
     # -- what comes in --
 
     def begin(self, now: float) -> Sequence[Act]:
         """History has been replayed: from here on it counts."""
-        state = self.state
-        self.watchlist.register(map(parse_monitor, state.registered))
+        self.watchlist.register(map(parse_monitor, self.state.registered))
         self._uses.clear()
-        if state.evaluating:  # the look that was cut off by the end of a process
-            state.pending = [*state.evaluating, *state.pending]
-            state.evaluating = []
-        if state.pending and self.armed:
-            state.pending_due = max(now, self._floor(now))
+        self.agenda.given_up()  # the look that was cut off by the end of a process
+        if self.armed:
+            self.agenda.again(now)
         return self._arming(now)
 
     def see(self, seen: Observed, now: float) -> Sequence[Act]:
@@ -124,24 +112,29 @@ class Trigger:
             return _NOTHING
         if use & _LIFE or 0 < seq <= state.cut:
             return self._consider(seen, now, history=0 < seq <= state.cut)
-        if self.activity.armed or self._explain:
+        if self.activity.armed:
             if use & _MATCH:
                 matches = self.watchlist.matches(seen, now)
                 if matches:
                     return self._weigh(seen, matches, now, use)
             if use & _BOUNDARY:
                 self._boundary(seen, now)
+        elif self._explain and use & _MATCH:
+            return self._why("no watched node is active", self.watchlist.holding(seen))
         return _NOTHING
 
-    def wants(self, kind: str, tool: str, repeated: bool) -> bool:
+    def wants(self, kind: str, of: str, repeated: bool) -> bool:
         """Whether such events can have any effect; the answer changes as it registers.
 
-        For events of a tool: of this one, for calls that have had this outcome before, or not.
+        `of` is the tool of a tool event, and the node of others. Who is active is told by the
+        starts and ends of nodes; those of invocations matter where the node is watched.
         """
         use = self._use_of(kind)
-        if use != _MATCH or kind not in TOOL_TYPES:
-            return bool(use)
-        return self.watchlist.may_match_tool(kind, tool, repeated)
+        if use == _LIFE and kind in INVOCATIONS:
+            return of in self._watches
+        if use == _MATCH and kind in TOOL_TYPES:
+            return self.watchlist.may_match_tool(kind, of, repeated)
+        return bool(use)
 
     def due(self, now: float) -> Sequence[Act]:
         """Time has passed: what was put off, a boundary after its quiet, a silence."""
@@ -154,7 +147,7 @@ class Trigger:
             if self.armed and not state.done:
                 return self._look([], now, urgent=state.urgent)
         if state.window_until is not None and now >= state.window_until:
-            causes += self._close_window()
+            causes += self.agenda.close_window()
         silences = self.watchlist.silent(now) if self.armed else []
         causes += [_silence(match, now) for match in silences]
         if not causes:
@@ -186,61 +179,16 @@ class Trigger:
         cost_micro_usd: int = 0,
     ) -> Sequence[Act]:
         """An evaluation is complete. Without `committed` its evidence may be judged again."""
-        state = self.state
-        looked, state.evaluating = state.evaluating, []
-        state.failures, state.parkings, state.parked_until = 0, 0, None
-        state.completed += 1
-        state.spent_micro_usd += cost_micro_usd
-        state.registered += self.watchlist.register(watch)
+        self.state.spent_micro_usd += cost_micro_usd
+        self.state.registered += self.watchlist.register(watch)
+        self.state.done = done
         self._uses.clear()
-        if committed:
-            self._commit(looked)
-        state.done = done
-        self._rest(now)
+        self.agenda.returned(now, committed=committed, armed=self.armed)
         return [Done()] if done else _NOTHING
 
     def failed(self, now: float, detail: str) -> Sequence[Act]:
         """An evaluation gave no answer: it does not count, and what it looked at waits again."""
-        state = self.state
-        probe = state.parked_until is not None
-        state.pending = [*state.evaluating, *state.pending]
-        state.evaluating = []
-        state.failures += 1
-        if state.failures < MOST_FAILURES and not probe:
-            self._rest(now)
-            return _NOTHING
-        wait = min(PARKED_S * 2**state.parkings, LONGEST_PARKED_S)
-        state.parkings += 1
-        state.parked_until = now + wait
-        self._rest(now)
-        return [Parked(state.failures, detail, wait)]
-
-    def given_up(self, now: float) -> None:
-        """An evaluation was cancelled from outside: no failure, and no evidence judged."""
-        self.state.pending = [*self.state.evaluating, *self.state.pending]
-        self.state.evaluating = []
-        self._rest(now)
-
-    def _rest(self, now: float) -> None:
-        """The cooldown begins; what came meanwhile waits for its end, or for nothing."""
-        state = self.state
-        state.returned_at = now
-        if not state.pending:
-            state.urgent = False
-            state.pending_due = None
-            return
-        state.pending_due = None
-        if self.armed and not (state.done and not state.urgent):
-            start = now if state.urgent else self._floor(now)
-            state.pending_due = max(start, state.parked_until or now)
-
-    def _commit(self, looked: Sequence[Cause]) -> None:
-        state = self.state
-        state.judged = [*state.judged, *(c.identity for c in looked if c.identity)][-_MOST_JUDGED:]
-        evidence = "+".join(sorted({c.evidence for c in looked if c.evidence}))
-        same = bool(evidence) and evidence == state.evidence
-        state.repeated = state.repeated + 1 if same else 0
-        state.evidence = evidence
+        return self.agenda.failed(now, detail, armed=self.armed)
 
     # -- inside --
 
@@ -268,8 +216,9 @@ class Trigger:
         if kind in STARTS and self.activity.started(seen):
             acts += self._fresh_start(now, history=history)
         if not history:
-            matches = self.watchlist.matches(seen, now)
-            acts += self._weigh(seen, matches, now, self._use_of(kind))
+            if self.armed:
+                matches = self.watchlist.matches(seen, now)
+                acts += self._weigh(seen, matches, now, self._use_of(kind))
             acts += self._settle(now)
         elif self.armed:
             self.watchlist.matches(seen, now)  # counted, and no more
@@ -280,13 +229,11 @@ class Trigger:
 
     def _fresh_start(self, now: float, *, history: bool) -> Sequence[Act]:
         """A watched node starts: whoever was done looks again, what waited for it is due."""
-        state = self.state
-        state.done = False
+        self.state.done = False
         if history:
             return _NOTHING
-        acts = list(self._arming(now))
-        if state.pending and state.pending_due is None and not state.evaluating:
-            state.pending_due = max(now, self._floor(now))
+        acts = self._arming(now)
+        self.agenda.again(now)
         return acts
 
     def _arming(self, now: float) -> Sequence[Act]:
@@ -297,18 +244,14 @@ class Trigger:
         return [Armed(self.activity.scope())]
 
     def _disarmed(self) -> None:
-        if self.armed:
-            return
-        self._told_armed = False
-        self.state.pending += self._close_window()
-        self.state.pending_due = None
+        if not self.armed:
+            self._told_armed = False
+            self.agenda.hold()
 
     def _weigh(
         self, seen: Observed, matches: Sequence[Match], now: float, use: int
     ) -> Sequence[Act]:
         """What follows from monitors that hold; those about other nodes only if they name them."""
-        if not self.armed:
-            return self._why("no watched node is active", matches)
         if self._watches and seen.node_id and seen.node_id not in self._watches:
             matches = [match for match in matches if match.node_id == seen.node_id]
         if matches:
@@ -330,18 +273,12 @@ class Trigger:
         return self._look(causes, now)
 
     def _boundary(self, seen: Observed, now: float) -> None:
-        """Look after three seconds of quiet; a window stays open for one cooldown at most."""
+        """The end of a turn of somebody watched."""
         state = self.state
         if state.done or state.exhausted_said or not self.activity.armed:
             return
-        if self._watches and seen.node_id and seen.node_id not in self._watches:
-            return
-        if state.window_opened is None:
-            state.window_opened = now
-            state.window_until = now + DEBOUNCE_S
-        elif now - state.window_opened < self.spec.cooldown_s:
-            state.window_until = now + DEBOUNCE_S
-        self._turn = seen
+        if not self._watches or not seen.node_id or seen.node_id in self._watches:
+            self.agenda.turn_ended(seen, now)
 
     def _settle(self, now: float) -> Sequence[Act]:
         """What waited for a start is due now."""
@@ -350,81 +287,34 @@ class Trigger:
             return self.due(now)
         return _NOTHING
 
-    def _close_window(self) -> list[Cause]:
-        self.freeze()
-        state, self._turn = self.state, None
-        cause = state.window
-        state.window_opened = state.window_until = state.window = None
-        return [] if cause is None else [cause]
-
     def freeze(self) -> TriggerState:
         """The state, ready to be recorded."""
-        if self._turn is not None:
-            self.state.window = Cause.of(self._turn, None, "")
-        return self.state
+        return self.agenda.freeze()
 
     def _look(self, causes: list[Cause], now: float, *, urgent: bool = False) -> Sequence[Act]:
         """Begin an evaluation, or put it off; every trigger stays in its reason."""
-        state = self.state
-        if self._is_spent():
-            return self._spent(causes)
-        start = now if urgent else self._floor(now)
-        start = max(start, state.parked_until or now)
+        agenda, state = self.agenda, self.state
+        if agenda.is_spent:
+            said = state.exhausted_said
+            return self._spent(causes) if said else agenda.exhaust()
+        start = agenda.start(now, urgent=urgent)
         if state.evaluating or not self.armed or now < start:
-            return self._put_off(causes, start, now, urgent=urgent)
-        state.evaluating = _merged([*state.pending, *causes, *self._close_window()])
-        state.pending, state.pending_due, state.urgent = [], None, False
-        node = self.activity.scope(c.node for c in _by_weight(state.evaluating))
+            return agenda.put_off(causes, start, now, urgent=urgent, armed=self.armed)
+        looked = agenda.begin_look(causes)
+        node = self.activity.scope(cause.node for cause in _by_weight(looked))
         probe = state.parked_until is not None
-        return [Wake(tuple(state.evaluating), node, state.completed + 1, probe)]
-
-    def _put_off(
-        self, causes: list[Cause], start: float, now: float, *, urgent: bool
-    ) -> Sequence[Act]:
-        state = self.state
-        known = len(state.pending)
-        state.pending = _merged([*state.pending, *causes])
-        state.urgent = state.urgent or urgent
-        if known >= _MOST_PENDING and not self._explain:
-            return _NOTHING  # they are in the reason all the same
-        if state.evaluating:
-            return [Deferred(cause, None, "evaluating") for cause in causes]
-        if not self.armed:
-            return [Deferred(cause, None, "ended") for cause in causes]
-        state.pending_due = start if state.pending_due is None else min(start, state.pending_due)
-        why = "parked" if state.parked_until is not None else "cooldown"
-        return [Deferred(cause, start - now, why) for cause in causes]
-
-    def _floor(self, now: float) -> float:
-        """When the cooldown ends; `now` where it has."""
-        state = self.state
-        if state.returned_at is None:
-            return now
-        return max(now, state.returned_at + self.spec.cooldown_s)
-
-    def _is_spent(self) -> bool:
-        cap = self.spec.cost_cap_usd
-        too_dear = cap is not None and self.state.spent_micro_usd >= cap * 1_000_000
-        return too_dear or self.state.completed >= self.spec.max_evals
+        return [Wake(tuple(looked), node, state.completed + 1, probe)]
 
     def _spent(self, causes: Sequence[Cause]) -> Sequence[Act]:
-        state = self.state
-        state.pending, state.pending_due = [], None
-        self._close_window()
-        if state.exhausted_said:
-            told = [Silent("its evaluations are spent", c.monitor, c.line) for c in causes]
-            return told if self._explain else _NOTHING
-        state.exhausted_said = True
-        cap = self.spec.cost_cap_usd
-        dear = state.completed < self.spec.max_evals
-        return [Exhausted(self.spec.max_evals, f"${cap:g} of its own" if dear else "")]
+        self.agenda.clear()
+        if not self._explain:
+            return _NOTHING
+        return [Silent("its evaluations are spent", c.monitor, c.line) for c in causes]
 
     def _close(self) -> Sequence[Act]:
         """The run is over: nothing waits any more."""
-        state = self.state
         self.activity.clear()
-        state.pending, state.pending_due = [], None
-        self._close_window()
+        self.agenda.clear()
         self.closed = True
         return [Closed()]
 
@@ -442,14 +332,3 @@ def _by_weight(causes: Sequence[Cause]) -> list[Cause]:
     """The newest monitor first, the boundary last: a word is about what woke the supervisor."""
     newest_first = causes[::-1]
     return sorted(newest_first, key=lambda cause: cause.kind == "boundary")
-
-
-def _merged(causes: Iterable[Cause]) -> list[Cause]:
-    """Each trigger once, the last boundary only: it stands for those before it."""
-    found: dict[object, Cause] = {}
-    for cause in causes:
-        key = "boundary" if cause.kind == "boundary" else (cause.monitor, cause.seq, cause.line)
-        if key == "boundary":
-            found.pop(key, None)
-        found.setdefault(key, cause)
-    return list(found.values())[:_MOST_CAUSES]

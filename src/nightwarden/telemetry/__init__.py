@@ -3,7 +3,7 @@
     OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 nightwarden run pages.yaml
 
     traced = telemetry.subscriber()          None unless the environment names an exporter
-    session.subscribe(traced); …; traced.close()
+    session.subscribe(traced); …; await traced.aclose()
 
 What is configured is read from the variables OpenTelemetry itself has. Its packages (extra
 `otel`) are imported only then; where they are missing, one line says so and the run goes on.

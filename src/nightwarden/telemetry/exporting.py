@@ -10,6 +10,7 @@ Imports OpenTelemetry: only for whoever has it configured. Read next: `spans.py`
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import threading
@@ -75,6 +76,13 @@ class Telemetry:
     def __call__(self, event: Event) -> None:
         """Take the next event of the run."""
         self._spans(event)
+
+    async def aclose(self, limit_s: float = CLOSE_S) -> None:
+        """`close` without holding up the loop, where the loop can wait for a thread."""
+        if getattr(asyncio.get_running_loop(), "waits", True):
+            await asyncio.to_thread(self.close, limit_s)
+        else:
+            self.close(limit_s)
 
     def close(self, limit_s: float = CLOSE_S) -> None:
         """Send what is left, no longer than `limit_s`; blocks. A second time changes nothing."""

@@ -117,5 +117,5 @@ def _session(project: Path) -> Finding:
     try:
         path = find_transcript(str(project))
     except NoSession as error:
-        return Finding(False, str(error), "start claude there; only then can it be watched")
+        return Finding(False, str(error), "only a session that has begun can be watched")
     return Finding(True, f"the newest session is {path.stem}")

@@ -2,7 +2,8 @@
 
 The monitors are pinned to the agent's own words, so that a word in a file it reads wakes nobody.
 Single failing tools are left out on purpose: a red test is normal while something is built; what
-counts is the same one again, and that is a monitor of its own.
+counts is the same one again, and that is a monitor of its own. Turn boundaries are left out as
+well: the look at the first of them would hold up the first word that matters for a cooldown.
 
 Read next: `scope_guard.py`.
 """
@@ -51,9 +52,10 @@ PERSEVERANCE: Final = Policy(
         "event_type=assistant_text,text_contains=giving up",
         "event_type=assistant_text,text_contains=gave up",
         "event_type=assistant_text,text_contains=workaround",
+        r"event_type=tool_called,tool_name=Edit,matches=(\.skip\b|xfail|--no-verify)",
+        r"event_type=tool_called,tool_name=Write,matches=(\.skip\b|xfail|--no-verify)",
         "event_type=tool_error,repeat=3",
         "event_type=budget_warning",
         "event_type=budget_exceeded",
     ),
-    boundaries=True,
 )

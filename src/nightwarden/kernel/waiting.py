@@ -1,0 +1,44 @@
+"""Calls that wait for something nothing here will bring: an answer, or a fact from outside.
+
+`State.awaiting` counts these calls. They hold their places at their nodes, so that what is queued
+behind them waits for the same; when nothing else is left to move, a window may have to give.
+
+Read next: `machine.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nightwarden.kernel.state import Call, State
+
+
+def waits(state: State, call: Call) -> None:
+    """A call waits for one thing more."""
+    state.awaiting += not call.awaiting
+    call.awaiting += 1
+
+
+def waits_for_one_less(state: State, call: Call) -> None:
+    """One thing a call waits for has come."""
+    call.awaiting -= 1
+    state.awaiting -= not call.awaiting
+
+
+def waits_no_more(state: State, call: Call) -> None:
+    """A call is over: whatever it has asked for, it no longer waits for."""
+    state.awaiting -= bool(call.awaiting)
+    call.awaiting = 0
+
+
+def is_idle(state: State) -> bool:
+    """Whether nothing will move by itself: no call is at work that does not wait."""
+    behind = state.active - state.awaiting
+    if behind == 0 or not state.awaiting or not any(root.paused for root in state.roots):
+        return behind == 0
+    waiting = Counter(c.node.index for c in state.calls.values() if c.awaiting and not c.away)
+    return behind == sum(
+        len(node.queue)
+        for node in state.nodes
+        if node.queue and node.running == waiting[node.index]
+    )
