@@ -26,7 +26,7 @@ import msgspec
 from nightwarden import telemetry
 from nightwarden.ending import Finished, result_of, terminal_event
 from nightwarden.errors import NodeError, RunError, StoreError
-from nightwarden.events import Event, InputClosed, InputPushed, RunResumed, RunStarted
+from nightwarden.events import Event, InputClosed, InputPushed, Log, RunResumed, RunStarted
 from nightwarden.events.budget import BudgetState, budget_state
 from nightwarden.events.seen import Seen
 from nightwarden.kernel.effects import Ended, Status
@@ -72,7 +72,7 @@ from nightwarden.runtime.substitution import check_repair
 from nightwarden.runtime.supervision import Bounds, RunReader, Supervisor
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser, with_plugins
-from nightwarden.spec.storing import plain_form
+from nightwarden.spec.storing import plain_form, unstored
 from nightwarden.spec.workflow import Workflow
 from nightwarden.version import __version__
 
@@ -356,6 +356,7 @@ class Session:
         self._driver = driver
         bus.on_lost = self._end_unrecorded
         self._announce(bus, registry)
+        self._say_what_is_not_stored(bus)
         interrupted: asyncio.CancelledError | None = None
         if self._cancel_reason is not None:
             ended = Ended(Status.CANCELLED, self._cancel_reason)
@@ -518,6 +519,18 @@ class Session:
                 python=tuple(str(path) for path in self._node_files),
             )
         )
+
+    def _say_what_is_not_stored(self, bus: Bus) -> None:
+        """A run that could not be resumed past a step says so at its start."""
+        for node, slot in unstored(self.workflow) if bus.records else ():
+            bus.publish(
+                Log(
+                    node_id=node.id,
+                    level="warning",
+                    message=f"its {slot} cannot be kept in a record: a run that stops after it "
+                    "cannot be resumed past it",
+                )
+            )
 
     def _assets_dir(self) -> Path:
         if self._store is not None:

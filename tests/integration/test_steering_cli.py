@@ -212,7 +212,7 @@ def test_the_drain_can_be_run_as_a_module_too(tmp_path: Path) -> None:
 
 
 def test_the_command_of_the_hooks_is_the_drain_itself() -> None:
-    assert hooks.command().endswith(" -I -S " + str(Path(drain.__file__).resolve()))
+    assert f"-I -S {Path(drain.__file__).resolve()}" in hooks.command()
 
 
 def test_the_steering_benchmark_measures_something() -> None:

@@ -431,6 +431,31 @@ def test_what_it_was_is_read_from_its_own_events() -> None:
     assert scene.of(SteeringEvaluated)[0].registered == ("event_type=log",)
 
 
+def test_history_of_a_clock_that_ran_ahead_counts_as_of_now() -> None:
+    """Issue 6, bad input: a clock that jumps."""
+    evaluated = SteeringEvaluated(supervisor="dog", outcome="silent", number=1, limit=20)
+    before = history(evaluated, at="2099-01-01T00:00:00.000Z")
+
+    async def script(scene: Scene) -> None:
+        scene.run.say("tool_error", "fix", error="x")
+        await until(100)
+
+    scene = play(lambda: Scene(spec(ERROR), Judge(), run=Run(before), wall=lambda: 0.0), script)
+    assert scene.judge.asked_at == [30]
+
+
+def test_a_clock_that_jumps_in_a_run_changes_nothing() -> None:
+    """Issue 6, bad input: waiting is done on a clock that only goes forward."""
+
+    async def script(scene: Scene) -> None:
+        for t, at in ((0, "2026-01-01T00:00"), (10, "1999-01-01T00:00"), (50, "2099-01-01T00:00")):
+            await until(t)
+            scene.run.say("tool_error", "fix", error=str(t), at=f"{at}:00.000Z")
+        await until(100)
+
+    assert play(lambda: Scene(spec(ERROR), Judge()), script).judge.asked_at == [0, 30, 60]
+
+
 def test_a_look_cut_off_by_the_end_of_a_process_is_taken_again() -> None:
     before = history(SteeringWoken(supervisor="dog", number=1, triggers=("the trigger",)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_hooks_are_put_at_the_three_events(tmp_path: Path) -> None:
     assert found["PostToolUse"][0]["matcher"] == "*"
     handler = found["PostToolUseFailure"][0]["hooks"][0]
     assert handler == {"type": "command", "command": hooks.command(), "timeout": 10}
-    assert Path(shlex.split(handler["command"])[-1]).name == "drain.py"
+    assert "drain.py" in handler["command"]
     assert installed(tmp_path) == hooks.EVENTS
 
 
@@ -227,6 +227,21 @@ def test_whatever_stands_there_comes_through(found: dict[str, Any], compact: boo
     wanted = {e: g for e, g in found["hooks"].items() if g or e not in hooks.EVENTS}
     rest = {k: v for k, v in found.items() if k != "hooks"}
     assert again == ({**found, "hooks": wanted} if wanted else rest)
+
+
+@pytest.mark.parametrize("gone", ["drain.py", "python"])
+def test_what_the_hooks_run_ends_well_though_it_is_gone(
+    gone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2 would keep a session from stopping, and any other be shown to the user."""
+    if gone == "python":
+        monkeypatch.setattr("sys.executable", str(tmp_path / "no python"))
+    else:
+        monkeypatch.setattr(hooks.drain, "__file__", str(tmp_path / "it's gone" / "drain.py"))
+    done = subprocess.run(
+        hooks.command(), shell=True, input=b"{}", capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
 
 
 # -- doctor --

@@ -427,6 +427,17 @@ def test_a_session_is_watched_from_now_on_until_its_process_ends(tmp_path: Path)
     assert 11 < ended < 18
 
 
+def test_a_forked_session_says_what_is_new_in_it(tmp_path: Path) -> None:
+    """Issue 6, bad input: a fork is another file that begins with a copy of the first."""
+    old = [said({"type": "text", "text": f"old {i}"}, key=f"o{i}") for i in range(3)]
+    fork = [*old, said({"type": "text", "text": "new"}, key="n")]
+    reader = Transcript()
+    for record in old:
+        reader.take(record)
+    events = [e for record in fork for e in reader.take(record)]
+    assert [e["text"] for e in events if e["type"] == "assistant_text"] == ["new"]
+
+
 def test_of_a_huge_transcript_only_the_end_is_read(tmp_path: Path) -> None:
     """Issue 6, bad input: 400 MB transcripts (here with a smaller limit)."""
     path = tmp_path / "s.jsonl"

@@ -577,6 +577,21 @@ def test_a_rehearsal_runs_on_the_time_of_the_record() -> None:
     assert [m.act.why for m in found.silences] == ["evaluating"]
 
 
+def test_a_rehearsal_of_a_clock_that_was_set_back_stands_still() -> None:
+    stamps = ("10:00", "10:05", "09:00", "10:06")
+    record = [
+        event("tool_error", "a", seq=n, error=str(n), at=f"2026-01-01T{at}:00.000Z")
+        for n, at in enumerate(stamps, start=1)
+    ]
+    found = rehearse(record, spec(ERROR, boundaries=False), thinking_s=0)
+    assert [(m.at_s, m.seq) for m in found.moments if m.act in found.wakes] == [
+        (0, 1),
+        (300, 2),
+        (330, 0),
+        (360, 4),
+    ]
+
+
 def test_watching_costs_nothing_where_nothing_is_of_concern() -> None:
     trigger = Trigger(spec(ERROR, boundaries=False))
     trigger.begin(0)

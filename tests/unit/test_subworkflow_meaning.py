@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from reference.acting import Act, Case, Fault, Frame, codes, judge
+from reference.acting import Act, Case, Fault, Frame, Hush, Step, Tell, codes, judge
 from reference.comparing import ENDINGS
 from reference.drive import Pace, drive
 from reference.graphs import cases
@@ -72,7 +72,13 @@ class Within(Case):
         if node.startswith(f"{SUB}{INPUTS}."):
             return Act()
         assert self.inner is not None
-        return self.inner.act(node.removeprefix(SUB), lineage[self.depth :])
+        act = self.inner.act(node.removeprefix(SUB), lineage[self.depth :])
+        return replace(act, script=tuple(map(_inside, act.script)))
+
+
+def _inside(made: Step) -> Step:
+    """The same step, of a node under `sub/`."""
+    return replace(made, target=SUB + made.target) if isinstance(made, Tell | Hush) else made
 
 
 def with_two_inputs(inner: Workflow) -> Workflow:
@@ -179,7 +185,8 @@ def outer_case(inner: Case, pre: Sequence[str]) -> Within:
     return Within(made, acts, {}, inner.max_retries, inner=inner)
 
 
-@given(cases(plain=True), PRE)
+@settings(max_examples=60)
+@given(cases(), PRE)
 def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
     case: Case, pre: list[str]
 ) -> None:
@@ -192,7 +199,8 @@ def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
     event(f"ties {any(e.target_slot in TIES for e in outer.workflow.edges)}")
 
 
-@given(cases(plain=True), PRE)
+@settings(max_examples=60)
+@given(cases(), PRE)
 def test_an_item_that_never_comes_runs_nothing_inside(case: Case, pre: list[str]) -> None:
     """Nor a step that follows nothing: a branch not taken never runs, and neither does a loss."""
     inner = replace(case, workflow=one_edge_a_list(strict(with_two_inputs(case.workflow))))
@@ -209,7 +217,9 @@ def strict(inner: Workflow) -> Workflow:
     first = {(e.target, e.target_slot): e for e in reversed(inner.edges)}
     edges = [e for e in inner.edges if inner.types[e.target].join == "all" or e in first.values()]
     types = {
-        node_id: replace(
+        node_id: node_type
+        if node_type.role
+        else replace(
             node_type,
             join="all",
             inputs={
@@ -222,7 +232,8 @@ def strict(inner: Workflow) -> Workflow:
     return replace(inner, types=types, edges=tuple(edges))
 
 
-@given(cases(plain=True), PRE, PACES)
+@settings(max_examples=60)
+@given(cases(), PRE, PACES)
 def test_the_kernel_does_what_the_inlined_workflow_means(
     case: Case, pre: list[str], pace: Pace
 ) -> None:
@@ -260,7 +271,8 @@ def one_edge_a_list(inner: Workflow) -> Workflow:
     return replace(inner, edges=tuple(edges))
 
 
-@given(cases(plain=True))
+@settings(max_examples=60)
+@given(cases())
 def test_where_nothing_has_to_be_tied_the_graph_is_the_one_drawn_by_hand(case: Case) -> None:
     made = inlined(case.workflow, {"cfg": {}}, x="cfg")
     by_hand = [

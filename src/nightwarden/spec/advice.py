@@ -2,6 +2,7 @@
 
     unused-input      an input nothing is wired to
     cannot-resume     a fan-out that may not run twice: a stopped run cannot go on past it
+    not-stored        a value no record can keep, of a step that may not run twice
     holds-all-items   per-item work that waits for something made of all items: they all wait
 
 The last one follows how a fan-out is held back. A root pauses while too many of its items are
@@ -19,6 +20,8 @@ from nightwarden.lineage import Scope
 from nightwarden.spec.catalog import SlotKind
 from nightwarden.spec.findings import Findings
 from nightwarden.spec.scopes import Analysis, edge_scope
+from nightwarden.spec.storing import unstored
+from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 
 
@@ -36,6 +39,7 @@ def advise(
     """
     _unused_inputs(workflow, findings, lines, led_inside)
     _cannot_resume(workflow, findings)
+    _not_stored(workflow, findings)
     _holds_all_items(workflow, analysis, findings)
 
 
@@ -68,6 +72,22 @@ def _cannot_resume(workflow: Workflow, findings: Findings) -> None:
                 "if it is safe, say so in its code: @node(retry_safe=True)",
                 line=node.line,
                 node=node.id,
+            )
+
+
+def _not_stored(workflow: Workflow, findings: Findings) -> None:
+    for node, slot in unstored(workflow):
+        if not node.file:
+            kind = type_text(workflow.types[node.id].outputs[slot].type)
+            findings.warn(
+                "not-stored",
+                f"no record can keep a {kind}, and {node.type} does not promise that it may run "
+                "twice, so a run that stops after it cannot be resumed past it",
+                "put out plain data, a dataclass or a model; or if it is safe, say so in its code: "
+                "@node(retry_safe=True)",
+                line=node.line,
+                node=node.id,
+                slot=slot,
             )
 
 

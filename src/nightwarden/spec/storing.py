@@ -15,6 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from nightwarden.spec.checker import Checker, Misfit
+from nightwarden.spec.workflow import NodeSpec, Workflow
 
 _AS_IT_IS = frozenset((str, bool, int, type(None)))
 _encode = msgspec.json.Encoder().encode
@@ -47,6 +48,17 @@ def original(checker: Checker, data: object) -> object:
 def storable(checker: Checker) -> bool:
     """Whether values of this type have a form in a record, as far as the type tells."""
     return checker.anything or checker.checkable
+
+
+def unstored(workflow: Workflow) -> list[tuple[NodeSpec, str]]:
+    """The slots whose values are lost with their process: nobody can keep or make them again."""
+    return [
+        (node, name)
+        for node in workflow.nodes
+        if (kind := workflow.types[node.id]).effectful and not kind.engine_owned
+        for name, slot in kind.outputs.items()
+        if not storable(Checker(slot.type))
+    ]
 
 
 def _by_type(checker: Checker, value: object) -> tuple[object, bool]:

@@ -32,7 +32,7 @@ INVOCATIONS: Final = frozenset({"invocation_started", "invocation_succeeded", "i
 BY_THE_THOUSAND: Final = frozenset(
     {"item_emitted", "invocation_started", "invocation_succeeded", "node_progress"}
 )
-"""What a run says of every item: kept among the recent ones it would leave room for nothing else."""
+"""What a run says of every item: among the recent ones it would leave room for nothing else."""
 
 
 class Lookout:

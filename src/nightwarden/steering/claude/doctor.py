@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -90,7 +89,8 @@ def _drain() -> Finding:
     start = time.perf_counter()
     try:
         done = subprocess.run(
-            shlex.split(hooks.command()),
+            hooks.command(),
+            shell=True,  # as Claude Code runs it
             input=json.dumps(hook).encode(),
             capture_output=True,
             timeout=hooks.TIMEOUT_S,

@@ -48,9 +48,13 @@ class Change:
 
 
 def command() -> str:
-    """What the hooks run: the drain, by the interpreter that runs now, without its packages."""
-    here = Path(drain.__file__).resolve()
-    return f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(here))}"
+    """What the hooks run: the drain, by the interpreter that runs now, without its packages.
+
+    It ends well whatever is left of it: an interpreter that does not find its file exits with 2,
+    which would keep a session from stopping.
+    """
+    here = shlex.quote(str(Path(drain.__file__).resolve()))
+    return f"[ -f {here} ] && {shlex.quote(sys.executable)} -I -S {here} || true"
 
 
 def settings_path(project: Path, *, shared: bool = False) -> Path:
