@@ -1955,3 +1955,23 @@ def test_orders_of_arrival_do_not_change_what_comes_out() -> None:
     outputs = [play(Session(build()), seed=seed).result.outputs for seed in range(10)]
     assert list(outputs[0]["join"]) == [n * 11 for n in range(20)]
     assert all(found == outputs[0] for found in outputs)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_list_of_items_knows_that_its_fan_out_was_ended_early(early: bool) -> None:
+    """kernel.md §1, The ledger: "400 of unknown"; a step may want to know that."""
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+        if early:
+            raise nw.NodeError("the line went dead")
+
+    async def gather(values: Collect[int]) -> tuple[list[int], str]:
+        return list(values), values.ended_early
+
+    with nw.workflow("early") as w:
+        source = w.add(made(items), id="items")
+        w.add(made(gather), id="all", values=source.collect())
+    result = play(Session(w.build(), supervise=always(EndStream())), seed=1).result
+    assert result.outputs == {"all": ([1, 2], "items was given up" if early else "")}

@@ -320,6 +320,43 @@ def test_loops_and_nothing_else_balance() -> None:
     assert (run.status, run.invocations) == (Status.COMPLETED, [])
 
 
+def problems(*nodes: Node) -> list[str]:
+    """The rules that a workflow breaks."""
+    try:
+        workflow(*nodes)
+    except AssertionError as refused:
+        return sorted(found.rule for found in refused.args[0])
+    return []
+
+
+def test_loops_that_wait_for_each_other_s_end_are_refused() -> None:
+    """kernel.md §1, Loop: no path from `done` into its body, through another loop or not."""
+    both = problems(
+        step("s"),
+        loop("l", {"initial": "s", "next": "b"}),
+        step("b", x="l.value", y="k.done"),
+        loop("k", {"initial": "s", "next": "c"}),
+        step("c", x="k.value", y="l.done"),
+    )
+    assert both == ["loop-exit-into-body"] * 2
+    one = problems(
+        step("s"),
+        loop("l", {"initial": "s", "next": "b"}),
+        step("b", x="l.value"),
+        loop("k", {"initial": "s", "next": "c"}),
+        step("c", x="k.value", y="l.done"),
+    )
+    assert one == []
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_controlled_node_reads_no_stream(reads: bool) -> None:
+    """kernel.md §1: a reader lies right above its stream, a controlled node below its events."""
+    gathered = stream("n") if reads else collect("n")
+    found = problems(fan("n"), controlling(step("c"), "tool"), step("tool", x=gathered))
+    assert found == ["controlled-reader"] * reads
+
+
 # ── control ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from nightwarden.events.agent_lines import AGENT_LINES
 from nightwarden.spec.durations import duration_s, duration_text
 from nightwarden.spec.monitors import (
     EVENT_TYPES,
+    KEYS,
     NEVER_MATCHED,
     BadMonitor,
     Monitor,
@@ -413,3 +416,9 @@ def test_commands_that_only_look(command: str) -> None:
 )
 def test_commands_that_may_do_more(command: str) -> None:
     assert not only_looks(command)
+
+
+def test_the_reference_page_lists_every_key(root: Path) -> None:
+    page = (root / "docs" / "reference" / "monitors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+?`) \|", page, re.MULTILINE)
+    assert [key.strip("`") for row in rows for key in row.split(", ")] == list(KEYS)

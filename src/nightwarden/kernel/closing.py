@@ -17,7 +17,7 @@ Read next: `reading.py`.
 from __future__ import annotations
 
 from nightwarden.errors import KernelBug
-from nightwarden.kernel.causes import Absent, Carried, CauseSet, Kind
+from nightwarden.kernel.causes import NO_CAUSES, Absent, Carried, CauseSet, Kind
 from nightwarden.kernel.effects import CloseRoot, Resume
 from nightwarden.kernel.plan import EdgeKind
 from nightwarden.kernel.state import (
@@ -278,13 +278,15 @@ def complete(state: State, group: Group, buffer: Buffer) -> None:
     if buffer.failed is not None:
         settlement = buffer.failed
     else:
-        values = _in_order(buffer, plan.edges)
+        early = group.cause if group.mark == "early" else None
+        ended = NO_CAUSES if early is None else early.causes
+        values = _in_order(buffer, plan.edges, ended)
         settlement = Carried(values, buffer.carried) if buffer.carried else values
     buffer.values, buffer.indices = [], []
     state.work.append(Arrive(node, plan.port, group.parent, settlement))
 
 
-def _in_order(buffer: Buffer, edges: int) -> Gathered:
+def _in_order(buffer: Buffer, edges: int, ended: CauseSet) -> Gathered:
     values, indices = buffer.values, buffer.indices
     losses: tuple[tuple[int, CauseSet], ...] = ()
     if buffer.losses:
@@ -297,5 +299,5 @@ def _in_order(buffer: Buffer, edges: int) -> Gathered:
     if edges > 1:
         indices = [i // edges for i in indices]
     if n and indices[0] == 0 and indices[-1] == n - 1 and edges == 1:
-        return Gathered(values, range(n), losses)
-    return Gathered(values, indices, losses)
+        return Gathered(values, range(n), losses, ended)
+    return Gathered(values, indices, losses, ended)

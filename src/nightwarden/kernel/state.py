@@ -50,11 +50,15 @@ LEFT = Left()
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """The list a collecting slot receives. `losses` are (index, causes) of lost items."""
+    """The list a collecting slot receives. `losses` are (index, causes) of lost items.
+
+    `ended` holds the causes of a fan-out that ended early: nobody knows how many there would be.
+    """
 
     values: list[object]
     indices: Sequence[int]
     losses: tuple[tuple[int, CauseSet], ...] = ()
+    ended: CauseSet = frozenset()
 
 
 class Item(msgspec.Struct, eq=False):

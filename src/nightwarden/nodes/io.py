@@ -90,22 +90,34 @@ class Collect(list[T]):
     """Items of a fan-out in item order; `indices` are their 0-based numbers, `losses` what is lost.
 
     An item that took another branch leaves a gap in `indices`; a lost one is also in `losses`.
+    `ended_early` says why the fan-out was ended before its end, in words, and is empty where it was
+    not: then nobody knows how many items there would have been.
     """
 
-    __slots__ = ("indices", "losses")
+    __slots__ = ("ended_early", "indices", "losses")
 
     def __init__(
         self,
         values: Iterable[T] = (),
         indices: Sequence[int] | None = None,
         losses: Sequence[Loss] = (),
+        *,
+        ended_early: str = "",
     ) -> None:
         super().__init__(values)
+        self.ended_early = ended_early
         self.indices: Sequence[int] = range(len(self)) if indices is None else indices
         self.losses: Sequence[Loss] = losses
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Collect, (list(self), self.indices, self.losses))
+        return (_collected, (list(self), self.indices, self.losses, self.ended_early))
+
+
+def _collected(
+    values: list[Any], indices: Sequence[int], losses: Sequence[Loss], ended_early: str
+) -> Collect[Any]:
+    """A list of items as it was before it was sent to another process."""
+    return Collect(values, indices, losses, ended_early=ended_early)
 
 
 class Many(list[T]):

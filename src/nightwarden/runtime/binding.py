@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from nightwarden.errors import NodeError, RecoverableError
 from nightwarden.kernel.causes import NOT_TAKEN, Absent
 from nightwarden.kernel.effects import USE_DEFAULT
@@ -135,7 +137,8 @@ class Binding:
             value = _copy(value, found)
         if type(value) is Gathered:
             losses = tuple(Loss(i, self._explain(causes)) for i, causes in value.losses)
-            value = Collect(value.values, value.indices, losses)
+            ended = self._explain(value.ended) if value.ended else ""
+            value = Collect(value.values, value.indices, losses, ended_early=ended)
         elif slot.plan.kind is SlotKind.MANY:
             value = Many(value)  # type: ignore[call-overload]
         if slot.check is not None:
@@ -363,7 +366,8 @@ def _arrival_check(plan: Plan, node: NodePlan, slot: SlotPlan) -> Checker | None
 def _copy(value: object, found: Arguments) -> object:
     try:
         if type(value) is Gathered:
-            return Gathered(list(private(value.values)), value.indices, value.losses)  # type: ignore[call-overload]
+            copied: list[object] = list(private(value.values))  # type: ignore[call-overload]
+            return msgspec.structs.replace(value, values=copied)
         return private(value)
     except NotCopiable:
         found.copied = False

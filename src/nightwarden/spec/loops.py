@@ -18,30 +18,36 @@ from nightwarden.spec.workflow import INPUTS, EdgeSpec, NodeSpec, Workflow
 def loop_problems(workflow: Workflow, scopes: Mapping[str, Scope]) -> list[Problem]:
     """What is wrong with the ways back into loops, and with the ways out of them."""
     problems = []
-    for node in workflow.nodes:
-        if node.id in scopes and workflow.types[node.id].role is Role.LOOP:
-            feedback = [e for e in workflow.edges_into(node.id) if is_feedback(e, workflow)]
-            inside = (*scopes[node.id], node.id)
-            for edge in feedback:
-                if edge.source == INPUTS or edge.source in scopes:
-                    scope = edge_scope(edge, workflow, scopes)
-                    if scope != inside:
-                        problems.append(wrong.bad_feedback(node, edge, scope, inside, workflow))
-            problems += _exits_into_body(node, feedback, inside, workflow, scopes)
+    loops = [n for n in workflow.nodes if n.id in scopes and workflow.types[n.id].role is Role.LOOP]
+    data = [e for e in workflow.edges if e.kind == "data" and not is_feedback(e, workflow)]
+    # What a loop ends with hangs on what is fed back into it, as on any other input.
+    arrows = [(e.source, e.target) for e in data]
+    arrows += [
+        (back.source, out.target)
+        for node in loops
+        for back in workflow.edges_into(node.id)
+        if is_feedback(back, workflow)
+        for out in _outward(node, data, workflow, scopes)
+    ]
+    for node in loops:
+        feedback = [e for e in workflow.edges_into(node.id) if is_feedback(e, workflow)]
+        inside = (*scopes[node.id], node.id)
+        for edge in feedback:
+            if edge.source == INPUTS or edge.source in scopes:
+                scope = edge_scope(edge, workflow, scopes)
+                if scope != inside:
+                    problems.append(wrong.bad_feedback(node, edge, scope, inside, workflow))
+        outward = _outward(node, data, workflow, scopes)
+        problems += _exits_into_body(node, feedback, outward, arrows, workflow)
     return problems
 
 
-def _exits_into_body(
-    node: NodeSpec,
-    feedback: Sequence[EdgeSpec],
-    inside: Scope,
-    workflow: Workflow,
-    scopes: Mapping[str, Scope],
-) -> list[Problem]:
-    """Edges that carry what a loop ends with back into its own body: it would wait for itself."""
-    data = [e for e in workflow.edges if e.kind == "data" and not is_feedback(e, workflow)]
-    body = _reach({e.source for e in feedback}, [(e.target, e.source) for e in data])
-    outward = [
+def _outward(
+    node: NodeSpec, data: Sequence[EdgeSpec], workflow: Workflow, scopes: Mapping[str, Scope]
+) -> list[EdgeSpec]:
+    """The edges that carry something only when a loop has ended."""
+    inside = (*scopes[node.id], node.id)
+    return [
         e
         for e in data
         if e.source in scopes
@@ -51,6 +57,17 @@ def _exits_into_body(
             or (edge_scope(e, workflow, scopes) == inside and _gathers(e, workflow))
         )
     ]
+
+
+def _exits_into_body(
+    node: NodeSpec,
+    feedback: Sequence[EdgeSpec],
+    outward: Sequence[EdgeSpec],
+    arrows: Sequence[tuple[str, str]],
+    workflow: Workflow,
+) -> list[Problem]:
+    """Edges that carry what a loop ends with back into its own body: it would wait for itself."""
+    body = _reach({e.source for e in feedback}, [(target, source) for source, target in arrows])
     return [
         wrong.problem(
             wrong.place_of(workflow.node(e.target), e, workflow),
@@ -60,7 +77,7 @@ def _exits_into_body(
             remedy=f"use it after the loop, or feed the body from {node.id}.value",
         )
         for e in outward
-        if _reach({e.target}, [(x.source, x.target) for x in data]) & body
+        if _reach({e.target}, arrows) & body
     ]
 
 

@@ -151,3 +151,16 @@ def controlled_too_deep(node: NodeSpec, data: Scope, above: Scope, workflow: Wor
         "nothing says which item a control event is for",
         remedy="control it from below the same fan-out, or collect its inputs first with []",
     )
+
+
+def controlled_reader(node: NodeSpec, workflow: Workflow) -> Problem:
+    """A controlled node that reads a stream: each of its events would want all of it."""
+    return Problem(
+        file=workflow.file,
+        line=node.line,
+        node=node.id,
+        rule="controlled-reader",
+        message="it reads a stream, and it is controlled: the stream can be read once, "
+        "but it would run once a control event",
+        remedy="collect the items first with [], or let it run once",
+    )

@@ -87,6 +87,8 @@ def _controlled(
             problems.append(
                 wrong.unequal_controllers(node, control[0], above, other, scopes[other], workflow)
             )
+    if workflow.types[node.id].reads:
+        problems.append(wrong.controlled_reader(node, workflow))
     if above[: len(data)] != data:
         problems.append(wrong.controlled_too_deep(node, data, above, workflow))
     return (*above, control_root(node.id))
