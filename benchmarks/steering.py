@@ -6,6 +6,9 @@
 
     G13   10 supervisors with 10 monitors each over one run: events a second of processor time,
           also with nothing of interest, and with the queues of the coordinators in between
+    attach a supervisor to a run of 100,000 events: until it is armed
+    watched a run watched by ten supervisors and by none: of steps that do nothing, and of steps
+          that compute for a tenth of a millisecond
     drain the hook's command from start to exit, empty and with a message, beside the bare
           interpreter
 
@@ -15,6 +18,7 @@ Read next: `engine.py`.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import statistics
@@ -28,14 +32,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import nightwarden as nw
 from nightwarden.spec.monitors import parse_monitor
 from nightwarden.spec.supervisors import SupervisorSpec
 from nightwarden.steering.claude import drain
 from nightwarden.steering.claude.box import SessionBox
+from nightwarden.steering.coordinator import Coordinator
 from nightwarden.steering.inbox import Inbox
 from nightwarden.steering.lookout import Lookout
 from nightwarden.steering.observed import Observed
-from nightwarden.steering.ports import Words
+from nightwarden.steering.ports import Answer, Sink, Snapshot, Words
+from nightwarden.steering.team import LiveRun, Team
 from nightwarden.steering.trigger import Trigger
 from nightwarden.steering.wakes import Wake
 
@@ -152,6 +159,117 @@ def _through(
     return len(events) / (time.process_time() - start)
 
 
+class History:
+    """A run of the past, as an observer: all of it is history."""
+
+    def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
+        self._events = events
+        self.cut = len(events)
+
+    def observe(self, run_id: str, sink: Sink) -> History:
+        return self
+
+    def history(self) -> Sequence[Mapping[str, Any]]:
+        return self._events
+
+    def release(self) -> None:
+        return
+
+
+class Mute:
+    """An evaluator and an injector nobody ever asks."""
+
+    async def evaluate(self, snapshot: Snapshot) -> Answer:
+        raise NotImplementedError
+
+    async def inject(self, words: Words) -> None:
+        raise NotImplementedError
+
+
+def attached(events: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds until a supervisor that is attached late is armed."""
+
+    async def main() -> float:
+        armed = asyncio.Event()
+        coordinator = Coordinator(
+            supervisors()[0].spec,
+            run_id="r",
+            observer=History(events),
+            evaluator=Mute(),
+            injector=Mute(),
+            emit=lambda _event: armed.set(),
+        )
+        start = time.process_time()
+        coordinator.start()
+        await armed.wait()
+        took = time.process_time() - start
+        await coordinator.close()
+        return took
+
+    return asyncio.run(main())
+
+
+WORKFLOW = """
+version: 1
+name: watched
+inputs: {items: {type: "list[int]"}}
+nodes:
+  each: {type: flow.ForEach, items: $inputs.items}
+  one: {type: STEP, value: $each}
+  two: {type: STEP, value: $one}
+  all: {type: flow.Collect, items: "$two[]"}
+"""
+
+
+@nw.node(type="bench.Compute", retry_safe=True, inline=True)
+def compute(value: int) -> int:
+    """A step that computes for a tenth of a millisecond."""
+    until = time.perf_counter() + 0.0001
+    while time.perf_counter() < until:
+        pass
+    return value
+
+
+def run_time(items: int, step: str, *, watched: bool) -> float:
+    """Seconds of processor time a run takes; its events go to one listener in any case."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "watched.yaml"
+        path.write_text(WORKFLOW.replace("STEP", step), encoding="utf-8")
+        workflow = nw.load(path, nodes=[compute])
+
+    async def main() -> float:
+        session = nw.Session(workflow, {"items": list(range(items))})
+        session.subscribe(lambda _event: None)
+        mute = Mute()
+        team = Team(
+            [trigger.spec for trigger in supervisors()] if watched else [],
+            run_id="r",
+            run=LiveRun(session.subscribe),
+            evaluator=lambda _spec: mute,
+            injector=mute,
+            emit=lambda _event: None,
+        )
+        start = time.process_time()
+        team.start()
+        result = await session.run()
+        took = time.process_time() - start
+        await team.close()
+        if result.status != "completed":
+            raise RuntimeError(result.reason)
+        return took
+
+    return asyncio.run(main())
+
+
+def slowdown(items: int, step: str, rounds: int) -> float:
+    """How much longer a watched run takes, in percent; the two take turns."""
+    ratios = []
+    for _ in range(rounds):
+        plain = run_time(items, step, watched=False)
+        ratios.append(run_time(items, step, watched=True) / plain)
+    return (statistics.median(ratios) - 1) * 100
+
+
 def best(measure: Callable[[], float], rounds: int) -> float:
     """The best of some rounds: other programs only ever take something away."""
     return max(measure() for _ in range(rounds))
@@ -195,6 +313,15 @@ def measure(*, quick: bool) -> list[Row]:
         Row("G13 an agent at work", best(lambda: through_triggers(work), rounds), "events/s", 1e5),
         Row("G13 with queues", best(lambda: through_inboxes(work), rounds), "events/s", 1e5),
         Row("nothing of interest", best(lambda: through_triggers(idle), rounds), "events/s"),
+    ]
+    late = turns(20 if quick else 100_000 // 9)
+    items = 50 if quick else 10_000
+    nothing = slowdown(items * 2, "flow.Value", rounds * 2)
+    little = slowdown(items, "bench.Compute", rounds)
+    rows += [
+        Row(f"attach to {len(late):,} events", round(attached(late), 3), "s"),
+        Row("watched, steps do nothing: longer by", round(nothing, 1), "%"),
+        Row("watched, steps of 0.1 ms: longer by", round(little, 1), "%", 1),
     ]
     return [*rows, *drains(2 if quick else 30)]
 

@@ -122,6 +122,7 @@ class Run:
     ) -> None:
         self.run_id = "r"
         self.events: list[Event] = []
+        self.protected: dict[str, str] = {}
         self.checked: list[Mapping[str, object]] = []
         self._check = check
         self._candidate = candidate
@@ -160,6 +161,9 @@ class Run:
 
     def budget(self) -> BudgetState:
         return self._spent
+
+    def protect(self, name: str, value: str) -> None:
+        self.protected[name] = value
 
     def publish(self, event: Event) -> None:
         self.events.append(event)

@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from nightwarden.nodes.registry import Registry
     from nightwarden.result import RunResult
     from nightwarden.runtime.supervision import Bounds, Supervisor
+    from nightwarden.resuming import resume
     from nightwarden.session import Session, arun, run
     from nightwarden.verdict import Decision, Escalation
+    from nightwarden.workflow_agent import WorkflowAgent
 
 _HOMES = {
     "errors": (
@@ -75,8 +77,10 @@ _HOMES = {
     "nodes.registry": ("Registry",),
     "result": ("RunResult",),
     "runtime.supervision": ("Bounds", "Supervisor"),
+    "resuming": ("resume",),
     "session": ("Session", "arun", "run"),
     "verdict": ("Decision", "Escalation"),
+    "workflow_agent": ("WorkflowAgent",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -104,11 +108,13 @@ __all__ = [
     "Stream",
     "Supervisor",
     "Suspended",
+    "WorkflowAgent",
     "__version__",
     "arun",
     "load",
     "node",
     "outputs",
+    "resume",
     "run",
     "workflow",
 ]

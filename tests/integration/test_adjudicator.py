@@ -490,6 +490,12 @@ def test_a_key_in_an_error_of_the_provider_stays_out_of_the_record(name: str) ->
     assert decision.cost_micro_usd == 0
 
 
+def test_the_key_is_masked_in_the_run_too_once_it_is_in_use() -> None:
+    """supervision.md §4: logs of other libraries pass the same filter."""
+    _, _, run = decided([RETRY])
+    assert run.protected == {"OPENAI_API_KEY": KEY}
+
+
 def test_a_key_in_any_other_text_of_the_provider_is_masked() -> None:
     answer_of_chat = {"error": {"message": f"odd key {KEY}", "code": "odd"}}
     decision, _, _ = decided([Status(200, answer_of_chat)])

@@ -19,8 +19,10 @@ from model_server import Call, Hang, ModelServer, Request, Script
 import nightwarden as nw
 from nightwarden import Context, RecoverableError, RunResult, Session
 from nightwarden.agents.adjudicator import Adjudicator
+from nightwarden.resuming import resume
 from nightwarden.runtime.supervision import Bounds
 from nightwarden.spec.workflow import Workflow
+from nightwarden.store import open_store
 
 CHAT = "openai-chat:gpt-5"
 STOP = answer("fail", reason="The key is wrong.")
@@ -268,6 +270,36 @@ def test_h08_a_limit_on_the_decision_closes_it_too() -> None:
     assert last.decided_by == "bounds"
     assert "no decision within 4 s" in result.reason
     assert last.cost_micro_usd > 30_000
+
+
+# -- resumed --
+
+
+def test_what_deciding_cost_counts_after_a_resume(tmp_path: Path) -> None:
+    """Case H07, "resumed run"; supervision.md §5: money spent survives resume.
+
+    row: S6-JOURNAL, S5-RESUME
+    """
+    with ModelServer([STOP]) as server:
+        first = Adjudicator(stub_model(server))
+        failed = nw.run(stuck(), supervise=first, store=tmp_path)
+        assert failed.reason == "The key is wrong."
+        assert failed.costs["supervisor_micro_usd"] == 3_750
+        (reserved,) = [e for e in _events(tmp_path) if e["type"] == "budget_reserved"]
+        cap = 3_750 + reserved["worst_micro_usd"] - 500
+        again = Adjudicator(stub_model(server), cap_micro_usd=cap)
+        again_failed = resume(failed.run_id, store=tmp_path, workflow=stuck(), supervise=again)
+        assert len(server.requests) == 1
+    assert again.budget.spent_micro_usd == 3_750
+    decision = again_failed.interventions[-1].decision
+    assert decision is not None
+    assert decision.decided_by == "bounds"
+    assert "$0.00375 are spent" in decision.rationale
+
+
+def _events(store: Path) -> list[Mapping[str, Any]]:
+    with open_store(store) as opened:
+        return list(opened.read(opened.find("last")))
 
 
 # -- the command line --

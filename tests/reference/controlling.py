@@ -136,14 +136,15 @@ class Events:
         return len(edge_scope(edge, self._workflow, self._scopes)) - gathers
 
     def _behind(self, edge: EdgeSpec) -> list[EdgeSpec]:
-        """What has to be settled before an edge is: of a loop its body, only if it has to end."""
-        into = [e for e in self._workflow.edges if e.target == edge.source]
-        before = [e for e in into if not is_feedback(e, self._workflow)]
-        return before + [
-            e
-            for e in self._workflow.edges
-            if e.target == self._ending(edge) and is_feedback(e, self._workflow)
-        ]
+        """What may have to be settled before an edge is: of a loop its body, only if it has to
+        end; of who controls a node, what this node is given, for it may wait for an answer."""
+        edges = self._workflow.edges
+        found = [e for e in edges if e.target == edge.source and not is_feedback(e, self._workflow)]
+        ending = self._ending(edge)
+        found += [e for e in edges if e.target == ending and is_feedback(e, self._workflow)]
+        for control in (e for e in edges if e.kind == "control" and e.source == edge.source):
+            found += self._workflow.edges_into(control.target)
+        return found
 
     def _ending(self, edge: EdgeSpec) -> str:
         """The fan-out that has to end before what this edge carries is known at its target."""

@@ -19,7 +19,7 @@ from nightwarden.spec.scopes import analyse, control_root
 from reference.acting import Act, Case
 from reference.nodes import MAX_DEPTH, Ground, Port, extras, made, nodes, ports_of
 from reference.plays import acts, answers_, one_in, seldom
-from reference.small import Node, controlling, crossed, loop, node, wire, workflow, zipped
+from reference.small import Node, Wire, controlling, crossed, loop, node, wire, workflow, zipped
 
 
 class Part(NamedTuple):
@@ -140,7 +140,7 @@ def _loop(draw: st.DrawFn, name: str, ground: Ground, *, failing: bool) -> Seque
         body = body.more(_ports(more))
     back = [p for p in body.newest if p.scope == inside]
     following = draw(st.sampled_from(back))
-    wires = {
+    wires: dict[str, str | Wire] = {
         "initial": f"{initial.node}.{initial.slot}",
         "next": f"{following.node}.{following.slot}",
     }

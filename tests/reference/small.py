@@ -140,12 +140,18 @@ def merge(name: str, **wires: str | Wire) -> Node:
     return node(name, wires, join="any")
 
 
-def built_in(name: str, type_name: str, wires: Mapping[str, str], **properties: object) -> Node:
-    """A node of a type from the library, wired to one source a slot."""
+def built_in(
+    name: str, type_name: str, wires: Mapping[str, str | Wire], **properties: object
+) -> Node:
+    """A node of a type from the library; only the sources of its wires count."""
     found = Registry().find(type_name)
     assert found is not None
     full = {
-        slot: Wire(_sources([source]), found.inputs[slot].kind) for slot, source in wires.items()
+        slot: Wire(
+            _sources([source]) if isinstance(source, str) else source.sources,
+            found.inputs[slot].kind,
+        )
+        for slot, source in wires.items()
     }
     return Node(NodeSpec(id=name, type=type_name, properties=properties), found, full)
 
@@ -160,7 +166,7 @@ def crossed(name: str, left: str, right: str, **properties: object) -> Node:
     return built_in(name, "flow.Cross", {"left": left, "right": right}, **properties)
 
 
-def loop(name: str, wires: Mapping[str, str], **properties: object) -> Node:
+def loop(name: str, wires: Mapping[str, str | Wire], **properties: object) -> Node:
     """Repeats what lies between its `value` and its `next`."""
     return built_in(name, "flow.Loop", wires, **properties)
 

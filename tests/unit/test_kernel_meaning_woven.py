@@ -15,6 +15,7 @@ from reference.drive import Pace, drive
 from reference.interpreter import interpret
 from reference.small import (
     Node,
+    Wire,
     built_in,
     collect,
     controlling,
@@ -184,20 +185,22 @@ def test_what_a_side_lived_through_is_named_when_the_sides_are_unequal(
     """kernel.md §1: a later failure's escalation lists the causes its inputs carry."""
     case = by_hand(
         step("m"),
+        step("k"),
         fan("a", x="m"),
-        fan("b", x="m"),
+        fan("b", x="k"),
         zipped("p", "a", "b"),
         m=MENDED,
+        k=MENDED,
         a=frames(2 + (longer == "a")),
         b=frames(2 + (longer == "b")),
     )
     run = check(case, pace)
-    assert [e.caused_by for e in run.escalations] == [frozenset(), {Cause("m")}]
+    assert [e.caused_by for e in run.escalations] == [set(), set(), {Cause("m"), Cause("k")}]
 
 
 @PACED
 @pytest.mark.parametrize("pairing", [zipped, crossed])
-def test_an_empty_list_of_pairs_carries_what_its_sides_lived_through(
+def test_an_empty_list_or_stream_of_pairs_carries_what_its_sides_lived_through(
     pace: Pace, pairing: object
 ) -> None:
     """As with any fan-out: that there were no more items is a result too."""
@@ -208,11 +211,38 @@ def test_an_empty_list_of_pairs_carries_what_its_sides_lived_through(
         fan("b"),
         pairing("p", "a", "b"),
         step("c", x=collect("p.index")),
+        step("r", x=stream("p.index")),
         m=MENDED,
+        r=Act(script=(Read("x"),)),
     )
-    settled = check(case, pace).captures["c", "output"][()]
-    assert isinstance(settled, Value)
-    assert settled.causes == {Cause("m")}
+    run = check(case, pace)
+    for name in ("c", "r"):
+        settled = run.captures[name, "output"][()]
+        assert isinstance(settled, Value)
+        assert settled.causes == {Cause("m")}
+
+
+@PACED
+@pytest.mark.parametrize("type_name", ["flow.Zip", "flow.Cross"])
+def test_several_edges_into_a_side_are_one_side_in_item_then_edge_order(
+    pace: Pace, type_name: str
+) -> None:
+    """As in any reading slot."""
+    both = wire("b", "s")
+    case = by_hand(
+        fan("a"),
+        fan("b"),
+        step("s", x="b"),
+        built_in("p", type_name, {"left": "a", "right": both}),
+        step("use", x="p.right"),
+        a=frames(4),
+        b=frames(2),
+    )
+    run = check(case, pace)
+    n = 4 if type_name == "flow.Zip" else 16
+    assert run.closings["p", ()] == Closing(n)
+    made = [dict(i.inputs)["x"] for i in sorted(run.invocations) if i.node == "use"]
+    assert [str(v).partition(".")[0] for v in made[:4]] == ["b", "s", "b", "s"]
 
 
 @PACED
@@ -463,6 +493,23 @@ def test_a_call_whose_target_waits_for_another_target_of_the_caller_is_refused(p
 
 
 @PACED
+def test_callers_that_would_wait_for_each_other_s_end_are_refused(pace: Pace) -> None:
+    """Never a hang. Who asks after the other one has ended finds everything there."""
+    case = by_hand(
+        controlling(step("c"), "t"),
+        controlling(step("d"), "u"),
+        step("t", x="d"),
+        step("u", x="c"),
+        c=told(True, False, target="t"),
+        d=told(True, False, target="u"),
+    )
+    run = drive(case, pace)
+    assert run.status is Status.COMPLETED
+    ran = [i.node for i in run.invocations]
+    assert (ran.count("t"), ran.count("u")) in ((1, 1), (1, 2), (2, 1))
+
+
+@PACED
 def test_who_is_done_with_one_target_may_wait_for_what_becomes_of_it(pace: Pace) -> None:
     """No matter whether the list is there already when it is asked for."""
     case = by_hand(
@@ -497,12 +544,16 @@ def test_a_loop_s_own_way_back_does_not_stand_between_a_caller_and_its_answer(pa
 
 
 @PACED
-def test_a_call_whose_target_waits_for_the_end_of_the_loop_is_refused(pace: Pace) -> None:
+@pytest.mark.parametrize("end", [wire("l.done"), collect("l.value"), collect("inside")])
+def test_a_call_whose_target_waits_for_the_end_of_the_loop_is_refused(
+    pace: Pace, end: Wire
+) -> None:
     case = by_hand(
         step("s"),
         loop("l", {"initial": "s", "next": "c"}, max_iterations=2),
+        step("inside", x="l.value"),
         controlling(step("c", x="l.index"), "tool"),
-        step("tool", x="l.done"),
+        step("tool", x=end),
         c=told(True, False),
     )
     run = check(case, pace)

@@ -10,7 +10,8 @@ from nightwarden.errors import Problem, SpecError
 from nightwarden.nodes.define import node
 from nightwarden.nodes.registry import Registry
 from nightwarden.spec.load import examine
-from nightwarden.spec.supervisors import SupervisorSpec, declared
+from nightwarden.spec.schema import workflow_schema
+from nightwarden.spec.supervisors import KEYS, SupervisorSpec, declared
 from nightwarden.spec.workflow import Workflow
 from nightwarden.steering.files import read_supervisor
 
@@ -220,3 +221,8 @@ def test_one_alone_needs_no_list() -> None:
     assert workflow is not None
     (found,) = declared(workflow)
     assert (found.watches, len(found.monitors)) == (("fix",), 1)
+
+
+def test_the_schema_for_editors_knows_every_key() -> None:
+    block = workflow_schema(CATALOG)["properties"]["supervisors"]["additionalProperties"]
+    assert list(block["properties"]) == list(KEYS)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -60,8 +61,12 @@ class Adjudicator(SupervisorBase):
         self._built: Any = None
         self._building = asyncio.Lock()
         self._secrets = SecretRegistry()
-        if model.key:
-            self._secrets.register(model.key_name, model.key)
+        self._keys = {model.key_name: model.key} if model.key else {}
+        password = urlsplit(model.base_url).password
+        if password:
+            self._keys["base_url"] = password
+        for name, value in self._keys.items():
+            self._secrets.register(name, value)
 
     def attach(self, reader: RunReader) -> None:
         """Keep the run at hand; what was spent before a resume counts."""
@@ -71,6 +76,7 @@ class Adjudicator(SupervisorBase):
 
     async def decide(self, escalation: Escalation) -> Decision:
         """What the model answers, or *fail* by the bounds with the reason."""
+        self._protect_keys()
         meter = await self._meter(escalation)
         talk = self._conversation(escalation)
         try:
@@ -94,6 +100,12 @@ class Adjudicator(SupervisorBase):
         built, self._built = self._built, None
         if built is not None:
             await built.__aexit__(None, None, None)
+
+    def _protect_keys(self) -> None:
+        """Only who asks has a key in use: a run that asks nobody is not slowed by masking it."""
+        if isinstance(self._reader, RunEvidence):
+            for name, value in self._keys.items():
+                self._reader.protect(name, value)
 
     async def _meter(self, escalation: Escalation) -> Meter:
         await asyncio.to_thread(_load)

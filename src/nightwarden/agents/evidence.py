@@ -123,6 +123,9 @@ class OnlyTheEscalation:
         """Nothing was spent before."""
         return BudgetState()
 
+    def protect(self, name: str, value: str) -> None:
+        """There is nothing that could show it."""
+
     def publish(self, event: Event) -> None:
         """There is no record."""
 

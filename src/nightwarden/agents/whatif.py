@@ -55,9 +55,9 @@ async def what_if(failures: Sequence[Escalation], supervisor: Supervisor) -> lis
 
 
 def failures_of(
-    events: Iterable[Mapping[str, Any]], type_of: TypeOf = lambda name: None, *, most: int = MOST
+    events: Iterable[Mapping[str, Any]], type_of: TypeOf, *, most: int = MOST
 ) -> list[Escalation]:
-    """The failures a run stopped at, or would have gone on after: the first ones of each step."""
+    """The failures that stopped a run, as a supervisor would be shown them; the first few."""
     record = _Record()
     for event in events:
         record.take(event)

@@ -110,7 +110,7 @@ def ask_what_if(runs: Runs, found: RunReport, model: str | None, out: Output) ->
     from nightwarden.agents.opening import asked_model, notice, open_adjudicator
     from nightwarden.agents.whatif import failures_of
     from nightwarden.agents.whatif import what_if as ask
-    from nightwarden.cli.run import bounds_of
+    from nightwarden.cli.supervising import bounds_of
     from nightwarden.nodes.registry import Registry
 
     settings = settings_for(out)

@@ -191,14 +191,19 @@ def _is_done(state: State, call: Call, target: str) -> bool:
 
 
 def _behind(state: State, edge: EdgeSpec) -> list[EdgeSpec]:
-    """The edges an edge waits for: all into its source, and into a loop that has to end first."""
+    """The edges an edge waits for: all into its source, and into a loop that has to end first.
+
+    A source that controls others may wait for these, and so for what they are given.
+    """
     workflow = state.plan.workflow
     ends = _ends_first(state, edge)
+    called = {e.target for e in workflow.edges if e.kind == "control" and e.source == edge.source}
     return [
         e
         for e in workflow.edges
         if (e.target == edge.source and not is_feedback(e, workflow))
         or (e.target == ends and is_feedback(e, workflow))
+        or (e.target in called and e.kind == "data")
     ]
 
 

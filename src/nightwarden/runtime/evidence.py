@@ -146,6 +146,10 @@ class SessionEvidence:
         """What was spent before this process."""
         return self._from.spent
 
+    def protect(self, name: str, value: str) -> None:
+        """Mask a value from here on, in records and in the log lines of libraries."""
+        self._from.registry.register(name, value)
+
     def publish(self, event: Event) -> None:
         """Add an event to the run's record."""
         self._from.bus.publish(event)

@@ -97,6 +97,13 @@ class RunEvidence(RunReader, Protocol):
         """What was spent on deciding before this process, from the record."""
         ...
 
+    def protect(self, name: str, value: str) -> None:
+        """Mask `value` as `name` in everything the run says from here on.
+
+        Masking costs a little with every value: call it when something is about to use the value.
+        """
+        ...
+
     def publish(self, event: Event) -> None:
         """Add an event to the run's record."""
         ...

@@ -14,6 +14,7 @@ from typing import Any
 
 from nightwarden.spec.catalog import Catalog, InputSlot, NodeType, SlotKind
 from nightwarden.spec.checker import Checker
+from nightwarden.spec.supervisors import POLICIES
 from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import VERSION
 
@@ -106,9 +107,29 @@ def _top_level() -> dict[str, Any]:
             ]
         },
         "edges": {"type": "array", "items": _edge()},
-        "supervisors": named,
-        "prompts": named,
+        "supervisors": {**named, "additionalProperties": _supervisor()},
+        "prompts": {**named, "additionalProperties": {"type": "string"}},
         "settings": named,
+    }
+
+
+def _supervisor() -> dict[str, Any]:
+    """A steering supervisor; what is wrong with one is a warning, so nothing is forbidden here."""
+    text, texts = {"type": "string"}, {"type": ["array", "string"], "items": {"type": "string"}}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "properties": {
+            "watches": {**texts, "description": "Agent or judge nodes; none: the whole run."},
+            "model": {**text, "description": "The model that thinks, as provider:name."},
+            "system": {**text, "description": "The policy: a name from prompts."},
+            "policy": {"enum": list(POLICIES), "description": "A policy that is shipped."},
+            "cooldown": {"type": ["string", "number"], "description": "As in 45s."},
+            "max_evals": {"type": "integer", "minimum": 1},
+            "monitors": {**texts, "description": "As in event_type=tool_error,tool_name=Bash."},
+            "boundaries": {"type": "boolean", "description": "Whether ends of turns wake it."},
+            "cost_cap_usd": {"type": "number", "minimum": 0},
+        },
     }
 
 

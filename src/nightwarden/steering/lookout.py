@@ -24,11 +24,14 @@ from nightwarden.steering.repeats import Repeats
 RECENT: Final = 40
 _MOST_OPEN: Final = 500
 
+_KINDS: Final[dict[type, str]] = {}
+
 Take = Callable[[Observed], None]
 Wants = Callable[[str, str, bool], bool]
 """Asked for a type of event, its tool or its node, and whether the call is a repeat."""
 
 INVOCATIONS: Final = frozenset({"invocation_started", "invocation_succeeded", "invocation_failed"})
+ABOUT_ITEMS: Final = INVOCATIONS | {"item_emitted", "node_progress"}
 BY_THE_THOUSAND: Final = frozenset(
     {"item_emitted", "invocation_started", "invocation_succeeded", "node_progress"}
 )
@@ -65,12 +68,12 @@ class Lookout:
             for _, _, ended in self._joined:
                 ended()
             return
-        kind = fact.__struct_config__.tag if isinstance(fact, Event) else fact.get("type")
+        kind = _KINDS.get(type(fact)) or kind_of(fact)
         key: object = kind
-        if kind in INVOCATIONS:
+        if kind in ABOUT_ITEMS:
             key = (kind, fact.node_id if isinstance(fact, Event) else fact.get("node_id"))
-        if kind in BY_THE_THOUSAND and self._takers.get(key) == ():
-            return
+            if self._takers.get(key) == () and kind in BY_THE_THOUSAND:
+                return
         seen = self.observe(fact)
         if kind in TOOL_TYPES:
             key = (kind, seen.tool, seen.repeated > 1)
@@ -109,6 +112,14 @@ class Lookout:
             if len(self._open) >= _MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
             self._open[use] = seen.asked
+
+
+def kind_of(fact: Fact) -> str:
+    """The type of a fact; of events it is looked up once for each class."""
+    if isinstance(fact, Event):
+        return _KINDS.setdefault(type(fact), str(fact.__struct_config__.tag))
+    kind = fact.get("type")
+    return kind if isinstance(kind, str) else ""
 
 
 class Shared:

@@ -91,7 +91,8 @@ class Watchlist:
         self.tallies = Tallies() if tallies is None else tallies
         self._entries: dict[str, _Entry] = {}
         for monitor in seeded:
-            self._entries.setdefault(monitor.text(), _Entry(monitor, registered=False))
+            entry = _Entry(monitor, registered=False)
+            self._entries.setdefault(entry.text, entry)
         self._plans: dict[str, _Plan] = {}
         self.register(registered)
 
@@ -277,7 +278,9 @@ def questions(monitor: Monitor) -> list[Predicate]:
 
 
 def _is_empty(monitor: Monitor) -> bool:
-    return monitor.text() in ("", f"count={monitor.count}")
+    """Whether there is nothing to hold: such a monitor never matches."""
+    asks = monitor.event_type or monitor.repeat or monitor.idle_for_s or questions(monitor)
+    return not asks
 
 
 def usable(threshold: float | None) -> float:
