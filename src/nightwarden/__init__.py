@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     )
     from nightwarden.nodes.registry import Registry
     from nightwarden.result import RunResult
-    from nightwarden.runtime.supervision import Bounds, Supervisor
     from nightwarden.resuming import resume
+    from nightwarden.runtime.supervision import Bounds, Supervisor
     from nightwarden.session import Session, arun, run
     from nightwarden.verdict import Decision, Escalation
     from nightwarden.workflow_agent import WorkflowAgent
