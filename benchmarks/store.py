@@ -8,9 +8,10 @@
                bytes in plain batches of 1,000 with a synced commit each
     barriers   events that are each waited for, as the starts of effectful steps are
     follow     from `append` in one process to the event in another
-    reading    100,000 events back, as mappings: what a resume does first
+    reading    100,000 events back, as mappings
+    run        whole runs with everything on record, against the same in memory; and resumed
 
-Read next: `engine.py`.
+Read next: `recorded.py`, `engine.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from recorded import in_turns, resumed
 
 from nightwarden.events import Event, InvocationSucceeded, encode
 from nightwarden.store import open_store
@@ -91,6 +94,8 @@ def measure(folder: Path, url: str | None, sizes: Sizes) -> dict[str, float]:
             **following(store, url or str(folder / "more"), sizes.news),
             **reading(store, sizes.read),
         }
+    found |= in_turns(folder, sizes.items, sizes.rounds)
+    found |= resumed(folder, sizes.read)
     if url is None:
         size = (folder / "store-0" / "nightwarden.db").stat().st_size
         found["bytes_per_event_on_disk"] = size / (2 * len(lines))

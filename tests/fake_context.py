@@ -37,6 +37,16 @@ class FakeLog:
         self.warnings.append(message)
 
 
+class FakeMailbox:
+    """Nobody writes to it."""
+
+    def take(self) -> tuple[()]:
+        return ()
+
+    def stepped(self) -> None:
+        pass
+
+
 @dataclass
 class FakeContext:
     """One invocation at the run's own scope."""
@@ -44,6 +54,7 @@ class FakeContext:
     workdir: Path = field(default_factory=Path.cwd)
     assets: FakeAssets = field(default_factory=FakeAssets)
     log: FakeLog = field(default_factory=FakeLog)
+    mailbox: FakeMailbox = field(default_factory=FakeMailbox)
     lineage: tuple[int, ...] = ()
     attempt: int = 1
     suspended_state: object = None

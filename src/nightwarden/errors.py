@@ -82,6 +82,13 @@ class RecoverableError(NodeError):
         super().__init__(message, code=code)
 
 
+class OutOfMoney(NodeError):
+    """The run's budget does not cover what a step was about to ask of a model: the run stops.
+
+    Nobody is asked what to do about it; a larger budget is for whoever resumes the run.
+    """
+
+
 class RunError(NightwardenError):
     """A run could not be started or continued."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import random
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Annotated, get_args, get_origin
 
 from nightwarden.errors import Problem, RunError, SpecError
 from nightwarden.ids import RunId, new_run_id
@@ -16,9 +18,11 @@ from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.plan import Plan
 from nightwarden.kernel.state import Settings
 from nightwarden.nodes.define import NodeDef
+from nightwarden.nodes.models import EMBEDDING_MODEL, MODEL
 from nightwarden.nodes.registry import Registry
 from nightwarden.runtime.executors import PROCESS
 from nightwarden.runtime.executors.references import refusal
+from nightwarden.runtime.paying import NamedModel
 from nightwarden.runtime.supervision import Bounds
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
@@ -91,7 +95,31 @@ def checked_id(run_id: str) -> RunId:
     return RunId(run_id)
 
 
-def bounds_json(bounds: Bounds, settings: Settings) -> dict[str, object]:
+def models_of(plan: Plan, workflow: Workflow, inputs: Mapping[str, object]) -> list[NamedModel]:
+    """The models the nodes will ask, as far as they are known: named outright, or by an input."""
+    given = {
+        (edge.target, edge.target_slot): inputs.get(edge.source_slot)
+        for edge in workflow.edges
+        if edge.source == "inputs"
+    }
+    found = []
+    for node in plan.nodes:
+        for name, slot in node.type.inputs.items():
+            marks = get_args(slot.type)[1:] if get_origin(slot.type) is Annotated else ()
+            if not (MODEL in marks or EMBEDDING_MODEL in marks):
+                continue
+            wired = any(wired.name == name for wired in node.slots)
+            value = given.get((node.id, name)) if wired else node.spec.properties.get(name)
+            if isinstance(value, str):
+                found.append(NamedModel(node.id, value, EMBEDDING_MODEL in marks))
+    return found
+
+
+def bounds_json(
+    bounds: Bounds, settings: Settings, max_cost_micro_usd: int | None = None
+) -> dict[str, object]:
+    """The bounds of a run, as its record has them; its budget only where there is one."""
+    cost = {} if max_cost_micro_usd is None else {"max_cost_usd": max_cost_micro_usd / 1_000_000}
     return {
         "max_decisions": bounds.max_decisions,
         "max_retries": bounds.max_retries,
@@ -99,4 +127,5 @@ def bounds_json(bounds: Bounds, settings: Settings) -> dict[str, object]:
         "cost_cap_usd": round(bounds.cost_cap_micro_usd / 1_000_000, 6),
         "max_retry_delay_s": bounds.max_retry_delay_s,
         "keep_going": settings.keep_going,
+        **cost,
     }

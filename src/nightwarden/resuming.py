@@ -70,6 +70,7 @@ def resume_session(
     supervise: Supervisor | str | None = INHERIT,
     bounds: Bounds | Mapping[str, Any] | None = None,
     keep_going: bool | None = None,
+    max_cost_micro_usd: int | None = None,
     inputs: Mapping[str, object] | Callable[[Workflow], Mapping[str, object]] | None = None,
     nodes: Sequence[Path] = (),
     trust: bool = False,
@@ -84,7 +85,8 @@ def resume_session(
     with everything that follows from it, `retry` what is run again at its user's risk, each as
     `NODE` or `NODE[ITEM]`. `inputs` are those the record does not have, because they held secrets;
     a function is asked for them once the workflow is known. A mapping of `bounds` changes some of
-    those the run had. `nodes` stand in for the files its steps were in; a Python file the workflow
+    those the run had. `max_cost_micro_usd` is a new budget for the whole run; what was spent
+    before counts. `nodes` stand in for the files its steps were in; a Python file the workflow
     names now and the run did not use is imported only with `trust`. Further options are those of
     `Session`.
     """
@@ -105,6 +107,8 @@ def resume_session(
     inputs = inputs(found) if callable(inputs) else inputs or {}
     given = _inputs(past, store, inputs)
     settings = past.bounds
+    if max_cost_micro_usd is None and settings.get("max_cost_usd") is not None:
+        max_cost_micro_usd = round(settings["max_cost_usd"] * 1_000_000)
     if not isinstance(bounds, Bounds):
         bounds = replace(bounds_of(settings), **(bounds or {}))
     return Session(
@@ -117,6 +121,7 @@ def resume_session(
         bounds=bounds,
         workdir=options.pop("workdir", _folder_of(past)),
         keep_going=bool(settings.get("keep_going")) if keep_going is None else keep_going,
+        max_cost_micro_usd=max_cost_micro_usd,
         open_inputs=options.pop("open_inputs", past.started.get("open_inputs", ())),
         resumed=RunResumed(
             redo=tuple(again),

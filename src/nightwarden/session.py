@@ -40,6 +40,7 @@ from nightwarden.opening import (
     checked_id,
     definitions_of,
     fresh_id,
+    models_of,
     plan_of,
     registry_of,
 )
@@ -63,6 +64,7 @@ from nightwarden.runtime.executors.references import refuse_while_loading
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.past import Past
+from nightwarden.runtime.paying import Models
 from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.replaying import Replaying
 from nightwarden.runtime.risks import Risk, risks
@@ -92,10 +94,13 @@ class Session:
     for no record. `past` is what the record says of a run that is to go on, and `resumed` the
     event that says so: see `resuming.py`. Relative paths are meant from `workdir`. `secrets` are
     values `$secrets.NAME` and `ctx.secret` find before the environment. `supervise` is a
-    supervisor or a mode (`"scripted:FILE"`, `"operator"`, `"replay:RUN"`). `aside` is entered
+    supervisor or a mode (`"scripted:FILE"`, `"operator"`, `"replay:RUN"`). `max_cost_micro_usd`
+    bounds what steps may spend: a model call whose worst case it does not cover is not made, and
+    the run stops; deciding has a cap of its own, in `bounds`. `aside` is entered
     while a person is asked. `watch` is called on the run's loop with every invocation's inputs
     and outputs, masked and cut. Raises `RunError` for inputs that do not fit or a mode that
-    cannot be had, `SpecError` for a workflow whose node types are not known here.
+    cannot be had, `SpecError` for a workflow whose node types are not known here, `ModelError` for
+    a model a node names that cannot be had.
     """
 
     def __init__(
@@ -111,6 +116,7 @@ class Session:
         workdir: Path | None = None,
         secrets: Mapping[str, str] | None = None,
         keep_going: bool = False,
+        max_cost_micro_usd: int | None = None,
         stop_grace_s: float = 30.0,
         window: int = 1024,
         recognisers: Sequence[Recogniser] = (),
@@ -145,6 +151,10 @@ class Session:
             keep_going=keep_going,
             window=window,
         )
+        if max_cost_micro_usd is not None and max_cost_micro_usd < 0:
+            raise RunError(f"max_cost_micro_usd is {max_cost_micro_usd}, but has to be 0 or more")
+        self._max_cost_micro_usd = max_cost_micro_usd
+        self._check_models()
         self._stop_grace_s = stop_grace_s
         self._recognisers = with_plugins(tuple(recognisers))
         self._executor = executor
@@ -328,8 +338,10 @@ class Session:
             assets_dir=self._assets_dir(),
         )
         services.open()
+        services.make_models = partial(self._make_models, services)
         past = self._past
         if past is not None:
+            services.spending.add(sum(past.costs.values()))
             for (node_id, _, _), number in past.rejected.items():
                 services.rejects[node_id] += number
         for subscriber in self._subscribers:
@@ -351,6 +363,7 @@ class Session:
         )
         deciding = self._deciding(bus, driver, registry)
         driver.deciding = deciding
+        services.decided = deciding.told
         if past is not None:
             self._remember(past, driver, deciding, recorder)
         self._driver = driver
@@ -366,6 +379,7 @@ class Session:
             except asyncio.CancelledError as error:  # whoever awaits the run was cancelled
                 interrupted = error
                 ended = Ended(Status.CANCELLED, "cancelled")
+            await services.aclose()
         recorder.flush()
         took_s = time.monotonic() - began + (past.duration_s if past is not None else 0.0)
         result = result_of(
@@ -417,6 +431,27 @@ class Session:
             feed.restore(values_pushed(past, name, self._store.blobs.get, self._elements[name]))
             if name in past.closed_inputs:
                 feed.close()
+
+    def _check_models(self) -> None:
+        """Raise `ModelError` if a model that is named beforehand cannot be had."""
+        named = models_of(self._plan, self.workflow, self.inputs)
+        if named:
+            from nightwarden.agents.stepping import StepModels
+
+            StepModels().check(named)
+
+    def _make_models(self, services: RunServices) -> Models:
+        """What steps ask models through; made when the first one does."""
+        from nightwarden.agents.stepping import StepModels
+
+        past = self._past
+        return StepModels(
+            cap_micro_usd=self._max_cost_micro_usd,
+            outside=services.spending.total,
+            spent_before={} if past is None else dict(past.costs),
+            last_reservation=0 if past is None else past.last_call,
+            protect=self._registry.register,
+        )
 
     def _processes(self) -> StepExecutor:
         from nightwarden.runtime.executors.processes import ProcessExecutor
@@ -489,7 +524,7 @@ class Session:
         if not bus.active:
             return
         versions = {"nightwarden": __version__, "python": platform.python_version()}
-        bounds = bounds_json(self.bounds, self._settings)
+        bounds = bounds_json(self.bounds, self._settings, self._max_cost_micro_usd)
         if self._resumed is not None:
             bus.publish(
                 msgspec.structs.replace(

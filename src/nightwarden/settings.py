@@ -29,6 +29,8 @@ from typing import Any, Final
 FILE: Final = "nightwarden.toml"
 PREFIX: Final = "NIGHTWARDEN_"
 SECRET_PREFIX: Final = "NIGHTWARDEN_SECRET_"
+SUPERVISORS: Final = "NIGHTWARDEN_SUPERVISORS"
+"""The switch of declared supervisors, which is no setting: a resume is told again."""
 _LARGEST: Final = 1_000_000
 
 Value = str | int | float | bool | tuple[str, ...]
@@ -68,6 +70,8 @@ class Settings:
     supervisor_max_retries: int | None = None
     supervisor_cost_cap_usd: float | None = None
     supervisor_decision_timeout_s: float | None = None
+    steering_enabled: bool | None = None
+    steering_model: str | None = None
     run_stop_grace_s: float | None = None
     run_max_retry_delay_s: float | None = None
     run_window: int | None = None
@@ -158,6 +162,8 @@ SETTINGS: Final = (
     Setting("supervisor.max_retries", _count, _WHOLE, "retries of one step for one item"),
     Setting("supervisor.cost_cap_usd", _number, "dollars, 0 or more", "what deciding may cost"),
     Setting("supervisor.decision_timeout_s", _number, _SECONDS, "how long a decision may take"),
+    Setting("steering.enabled", _truth, "true or false", "whether declared supervisors run"),
+    Setting("steering.model", _text, "a model, as provider:name", "which model they ask"),
     Setting("run.stop_grace_s", _number, _SECONDS, "how long a stopped run may drain"),
     Setting("run.max_retry_delay_s", _number, _SECONDS, "the longest wait before a retry"),
     Setting("run.window", _window, "a whole number, 1 or more", "items a fan-out is ahead"),
@@ -260,7 +266,8 @@ def _from_environment(
     found: dict[str, Value] = {}
     remarks = []
     for name, value in environ.items():
-        if not name.startswith(PREFIX) or name.startswith(SECRET_PREFIX):
+        ours = name.startswith(PREFIX) and not name.startswith(SECRET_PREFIX)
+        if not ours or name == SUPERVISORS:
             continue
         setting = _BY_VARIABLE.get(name)
         if setting is None:

@@ -206,7 +206,12 @@ class Arrivals:
         lost = [
             (i, s.causes) for (i, _), s in places if isinstance(s, Absent) and s.kind is Kind.LOST
         ]
-        listed = Listed(tuple(s.value for _, s in values), tuple(i for i, _ in values), tuple(lost))
+        listed = Listed(
+            tuple(s.value for _, s in values),
+            tuple(i for i, _ in values),
+            tuple(lost),
+            NONE.union(*(a.causes for a in ended if a.kind is Kind.LOST)),
+        )
         carried = [s.causes for _, s in values] + [a.interventions for a in absents]
         return Input(listed, full=full, causes=closing.causes.union(*carried))
 

@@ -102,7 +102,8 @@ class Translator:
             return ABSENT
         if isinstance(value, Gathered):
             losses = tuple((i, self._causes(c)) for i, c in value.losses)
-            return Listed(tuple(value.values), tuple(value.indices), losses)
+            ended = self._causes(value.ended)
+            return Listed(tuple(value.values), tuple(value.indices), losses, ended)
         if isinstance(value, dict):
             return tuple(sorted(value.items()))  # what a control event says
         return tuple(value) if isinstance(value, list) else value

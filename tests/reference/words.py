@@ -126,11 +126,12 @@ class Closing:
 @dataclass(frozen=True, slots=True)
 class Listed:
     """What a collecting slot is given. `losses` name lost items and why, an edge each; the loss
-    of a whole fan-out has the index -1."""
+    of a whole fan-out has the index -1. `ended`: why there may be fewer than there would be."""
 
     values: tuple[object, ...] = ()
     indices: tuple[int, ...] = ()
     losses: tuple[tuple[int, Causes], ...] = ()
+    ended: Causes = NONE
 
 
 # ── node code ────────────────────────────────────────────────────────────────────────────

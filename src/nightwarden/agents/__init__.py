@@ -3,10 +3,11 @@
     models.py ─▶ a resolved model (name, address, key, price), or one clear reason why not
     budget.py ─▶ what a turn may cost, reserved before it begins
     adjudicator.py ─▶ the supervisor that asks a model
+    stepping.py ─▶ models for steps: `ctx.model`, and the nodes of `llm.*`
 
 Libraries of the model providers are imported when the first question is asked, never before:
-`metering.py`, `building.py` and `conversation.py` hold all such imports, and nothing outside
-this package imports those three.
+`metering.py`, `patient.py`, `building.py`, `conversation.py`, `trouble.py` and `turns.py` hold all
+such imports, and nothing outside this package imports those.
 
 Read next: `models.py`, `adjudicator.py`.
 """

@@ -18,6 +18,7 @@ Read next: `metering.py`, which reserves for every request of a model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,32 @@ class Journal(Protocol):
         ...
 
 
+class Purse(Protocol):
+    """What a turn is paid from: one budget, or several as one."""
+
+    @property
+    def name(self) -> str:
+        """Whose money it is, in the record."""
+        ...
+
+    @property
+    def cap_micro_usd(self) -> int | None:
+        """The most that may be spent; None for no limit."""
+        ...
+
+    async def admit(self, worst_micro_usd: int) -> Reservation:
+        """Hold the worst case of a turn, once it fits. Raises where it never will."""
+        ...
+
+    def commit(self, reservation: Reservation, actual_micro_usd: int | None) -> int | None:
+        """Book a turn; what was booked, None for a reservation that is not open here."""
+        ...
+
+    def release(self, reservation: Reservation) -> bool:
+        """Give a reservation back."""
+        ...
+
+
 class NoJournal:
     """For turns of which no record is kept."""
 
@@ -53,14 +80,16 @@ class BudgetRefused(ModelError):
 
     def __init__(self, worst_micro_usd: int, spent_micro_usd: int, held: int, cap: int) -> None:
         self.worst_micro_usd = worst_micro_usd
+        self.cap_micro_usd = cap
+        waiting = f", {usd(held)} are held by turns under way" if held else ""
+        self.figures = (
+            f"the next turn may cost {usd(worst_micro_usd)}, {usd(spent_micro_usd)} are "
+            f"spent{waiting}"
+        )
         if cap == 0:
             super().__init__("a cost cap of $0.00 allows no model turn")
             return
-        waiting = f", {usd(held)} are held by turns under way" if held else ""
-        super().__init__(
-            f"cost cap of {usd(cap)} reached: the next turn may cost {usd(worst_micro_usd)}, "
-            f"{usd(spent_micro_usd)} are spent{waiting}"
-        )
+        super().__init__(f"cost cap of {usd(cap)} reached: {self.figures}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +103,24 @@ class Reservation:
 
 
 class TurnBudget:
-    """One cap, and what was booked and is held under it. `name` is whose money it is."""
+    """One cap, and what was booked and is held under it. `name` is whose money it is.
 
-    def __init__(self, cap_micro_usd: int, *, name: str = "supervisor") -> None:
-        if cap_micro_usd < 0:
+    Without a cap (None) nothing is refused, and everything is counted. `outside` is what else was
+    spent of the same money, not by model turns.
+    """
+
+    def __init__(
+        self,
+        cap_micro_usd: int | None,
+        *,
+        name: str = "supervisor",
+        outside: Callable[[], int] = int,
+    ) -> None:
+        if cap_micro_usd is not None and cap_micro_usd < 0:
             raise ValueError(f"a cap is 0 or more, not {cap_micro_usd}")
         self.name = name
         self.cap_micro_usd = cap_micro_usd
+        self._outside = outside
         self.spent_micro_usd = 0
         self._open: dict[int, Reservation] = {}
         self._last = 0
@@ -91,20 +131,35 @@ class TurnBudget:
         return sum(held.worst_micro_usd for held in self._open.values())
 
     @property
-    def left_micro_usd(self) -> int:
-        """What a further turn may cost at most; never negative."""
-        return max(self.cap_micro_usd - self.spent_micro_usd - self.outstanding_micro_usd, 0)
+    def gone_micro_usd(self) -> int:
+        """What was spent by turns and otherwise."""
+        return self.spent_micro_usd + self._outside()
+
+    @property
+    def left_micro_usd(self) -> int | None:
+        """What a further turn may cost at most; never negative; None without a cap."""
+        if self.cap_micro_usd is None:
+            return None
+        return max(self.cap_micro_usd - self.gone_micro_usd - self.outstanding_micro_usd, 0)
+
+    def covers(self, micro_usd: int) -> bool:
+        """Whether this much may be held or spent at the same time."""
+        cap = self.cap_micro_usd
+        return cap is None or (cap > 0 and self.gone_micro_usd + micro_usd <= cap)
+
+    async def admit(self, worst_micro_usd: int) -> Reservation:
+        """As `reserve`."""
+        return self.reserve(worst_micro_usd)
 
     def reserve(self, worst_micro_usd: int) -> Reservation:
         """Hold the worst case of a turn. Raises `BudgetRefused` when it does not fit."""
         if worst_micro_usd < 0:
             raise ValueError(f"a worst case is 0 or more, not {worst_micro_usd}")
-        held = self.outstanding_micro_usd
-        over = self.spent_micro_usd + held + worst_micro_usd > self.cap_micro_usd
-        if self.cap_micro_usd == 0 or (worst_micro_usd and over):
-            raise BudgetRefused(worst_micro_usd, self.spent_micro_usd, held, self.cap_micro_usd)
+        held, gone, cap = self.outstanding_micro_usd, self.gone_micro_usd, self.cap_micro_usd
+        if cap is not None and not self._fits(cap, gone + held, worst_micro_usd):
+            raise BudgetRefused(worst_micro_usd, gone, held, cap)
         self._last += 1
-        reservation = Reservation(self._last, worst_micro_usd, self.spent_micro_usd, held)
+        reservation = Reservation(self._last, worst_micro_usd, gone, held)
         self._open[reservation.number] = reservation
         return reservation
 
@@ -139,6 +194,10 @@ class TurnBudget:
         """Carry on from what was recorded; reservations left open count at their worst."""
         self.spent_micro_usd = state.at_worst_micro_usd
         self._last = max(self._last, state.last_reservation)
+
+    def _fits(self, cap: int, taken: int, worst_micro_usd: int) -> bool:
+        """A turn that is free fits under any cap but zero."""
+        return cap > 0 and (not worst_micro_usd or taken + worst_micro_usd <= cap)
 
     def _close(self, reservation: Reservation) -> bool:
         if self._open.get(reservation.number) is not reservation:

@@ -18,18 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from pydantic_ai import Agent, ModelRetry, StructuredDict, Tool, ToolOutput, UsageLimits
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ContentFilterError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelQuotaExceededError,
-    UnexpectedModelBehavior,
-    UsageLimitExceeded,
-    UserError,
-)
+from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError
 from pydantic_ai.models import Model as ProviderModel
 
 from nightwarden.agents.answering import (
@@ -42,6 +31,7 @@ from nightwarden.agents.answering import (
 from nightwarden.agents.evidence import Evidence, facts
 from nightwarden.agents.fencing import Fence
 from nightwarden.agents.prompt import instructions, question, rejected
+from nightwarden.agents.trouble import reason
 from nightwarden.errors import SupervisionError
 from nightwarden.runtime.supervision import RunEvidence
 from nightwarden.verdict import Action, Escalation, Substitute, Verdict
@@ -164,25 +154,6 @@ class Conversation:
 
     def _reason(self, error: Exception) -> str:
         """Why there is no answer, in words of ours; the provider's own where they help."""
-        match error:
-            case UsageLimitExceeded():
-                return f"no answer that can be used within {self._max_turns} turns"
-            case ModelAuthenticationError():
-                return "the provider does not accept the key"
-            case ModelQuotaExceededError():
-                return "the account at the provider is used up"
-            case ModelNotFoundError():
-                return "the provider does not know the model"
-            case ContentFilterError():
-                return "the provider's filter refused to answer"
-            case ModelHTTPError():
-                return f"the provider answered with status {error.status_code}"
-            case ModelConnectionError():
-                return f"the provider cannot be reached: {_brief(error)}"
-            case UnexpectedModelBehavior():
-                return f"the model's answer cannot be used: {_brief(error)}"
-        return f"the model could not be asked: {_brief(error)}"
-
-
-def _brief(error: Exception) -> str:
-    return " ".join(str(getattr(error, "message", error)).split())[:200]
+        if isinstance(error, UsageLimitExceeded):
+            return f"no answer that can be used within {self._max_turns} turns"
+        return reason(error)

@@ -29,7 +29,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from nightwarden.agents.budget import Journal, NoJournal, Reservation, TurnBudget
+from nightwarden.agents.budget import Journal, NoJournal, Purse, Reservation
 from nightwarden.agents.prices import Price, Usage
 from nightwarden.errors import ModelError
 from nightwarden.events.budget import Booking, BudgetCommitted, BudgetReserved
@@ -57,7 +57,7 @@ class Meter:
 
     def __init__(
         self,
-        budget: TurnBudget,
+        budget: Purse,
         price: Price | None,
         *,
         model: str,
@@ -82,7 +82,7 @@ class Meter:
         if self.price is None:
             raise ModelError("the model has no price, and without one no turn is begun")
         usage = Usage(tokens_in=tokens_in, tokens_out=self.max_output_tokens)
-        reservation = self.budget.reserve(self.price.micro_usd(usage))
+        reservation = await self.budget.admit(self.price.micro_usd(usage))
         try:
             self._journal.publish(self._reserved(reservation))
             await self._journal.durable()

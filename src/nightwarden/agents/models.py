@@ -15,14 +15,14 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from nightwarden.agents.prices import FREE, Fixed, Price, catalogued
+from nightwarden.agents.prices import BOTH_WAYS, FREE, Fixed, Price, catalogued
 from nightwarden.agents.providers import PROVIDERS, Provider, is_own_server
 from nightwarden.errors import ModelError
 from nightwarden.settings import ModelEntry, Settings
@@ -65,9 +65,11 @@ def resolve(
     *,
     environ: Mapping[str, str] = os.environ,
     keyring: FindKey | None = None,
+    ways: Sequence[str] = BOTH_WAYS,
 ) -> Model:
     """The model a name stands for. Raises `ModelError` with what is wrong and what to do.
 
+    `ways` are those in which tokens go: a model that makes vectors has no price for answers.
     `keyring` finds a key by its variable's name; by default the installed keyring, if any.
     """
     prefix, model_id = _split(name)
@@ -75,7 +77,7 @@ def resolve(
     _check_allowed(name, settings.allowed_models)
     entry = _entry(name, settings.models)
     base_url = _base_url(name, provider, entry, environ)
-    price = _price(name, model_id, provider, entry, base_url)
+    price = _price(name, model_id, provider, entry, base_url, ways)
     key_name, key = _key(name, provider, base_url, environ, keyring or installed_keyring)
     return Model(
         name=name,
@@ -165,7 +167,14 @@ def _shown(url: str) -> str:
     return url.rpartition("@")[2]
 
 
-def _price(name: str, model_id: str, provider: Provider, entry: ModelEntry, base_url: str) -> Price:
+def _price(
+    name: str,
+    model_id: str,
+    provider: Provider,
+    entry: ModelEntry,
+    base_url: str,
+    ways: Sequence[str],
+) -> Price:
     place = f'under [models."{name}"] in nightwarden.toml'
     if (entry.price_in is None) != (entry.price_out is None):
         missing = "price_out" if entry.price_out is None else "price_in"
@@ -174,7 +183,7 @@ def _price(name: str, model_id: str, provider: Provider, entry: ModelEntry, base
         return Fixed(Decimal(str(entry.price_in)), Decimal(str(entry.price_out)))
     if provider.at_home and is_own_server(base_url):
         return FREE
-    found = catalogued(provider.prices, model_id) if provider.prices else None
+    found = catalogued(provider.prices, model_id, ways=ways) if provider.prices else None
     if found is None:
         raise ModelError(
             f"{name} has no known price, so that nothing could hold it to a budget; "

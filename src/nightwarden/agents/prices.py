@@ -12,10 +12,11 @@ Read next: `models.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
@@ -88,8 +89,17 @@ class Catalogued:
         return str(self.price)
 
 
-def catalogued(provider: str, model: str, *, now: datetime | None = None) -> Catalogued | None:
-    """The catalogue's price of a model; None where it has none for both ways."""
+BOTH_WAYS: Final = ("input", "output")
+
+
+def catalogued(
+    provider: str,
+    model: str,
+    *,
+    ways: Sequence[str] = BOTH_WAYS,
+    now: datetime | None = None,
+) -> Catalogued | None:
+    """The catalogue's price of a model; None where it has none for all the ways it is used."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  (heavy)
 
     try:
@@ -97,7 +107,7 @@ def catalogued(provider: str, model: str, *, now: datetime | None = None) -> Cat
     except LookupError:
         return None
     price = found.get_prices(now or datetime.now(UTC))
-    known = [getattr(price, f"{way}_mtok", None) is not None for way in ("input", "output")]
+    known = [getattr(price, f"{way}_mtok", None) is not None for way in ways]
     return Catalogued(price) if all(known) else None
 
 

@@ -8,6 +8,8 @@ Read next: `run.py`, `invocation.py`, `supervision.py`.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from nightwarden.lineage import Lineage
@@ -23,7 +25,7 @@ class Event(msgspec.Struct, kw_only=True, tag_field="type"):
     (0-based), `attempt` counts from 1. `caused_by` names the escalations it follows from.
     """
 
-    v: int = FORMAT
+    v: int = msgspec.field(default_factory=partial(int, FORMAT))
     seq: int = 0
     at: str = ""
     node_id: str = ""

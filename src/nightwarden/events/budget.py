@@ -33,7 +33,8 @@ class BudgetReserved(Event, tag="budget_reserved"):
     """A model turn is about to begin and may cost this much at worst.
 
     `budget` names whose money it is; `reservation` is unique within it. `spent_micro_usd` and
-    `outstanding_micro_usd` are what was booked and what was reserved before this one.
+    `outstanding_micro_usd` are what was booked and what was reserved before this one. A cap of
+    null is none. What a step asks has the step's `node_id`, `lineage` and `attempt`.
     """
 
     budget: str
@@ -41,7 +42,7 @@ class BudgetReserved(Event, tag="budget_reserved"):
     worst_micro_usd: int
     spent_micro_usd: int = 0
     outstanding_micro_usd: int = 0
-    cap_micro_usd: int = 0
+    cap_micro_usd: int | None = 0
     model: str = ""
     escalation_id: str = ""
 

@@ -18,9 +18,10 @@ Plain = Mapping[str, Any]
 
 
 def _reserved(event: Plain) -> str:
-    most, cap = dollars(event.get("worst_micro_usd")), dollars(event.get("cap_micro_usd"))
+    most, cap = dollars(event.get("worst_micro_usd")), event.get("cap_micro_usd")
+    limit = "" if cap is None else f" of {dollars(cap)}"
     whom = f" for {event['model']}" if event.get("model") else ""
-    return f"{event.get('budget')} reserves up to {most} of {cap}{whom}"
+    return f"{event.get('budget')} reserves up to {most}{limit}{whom}"
 
 
 def _committed(event: Plain) -> str:

@@ -1,5 +1,7 @@
 """Events about single invocations and the items of fan-outs.
 
+There may be millions of them: of the most frequent ones, fields that are empty are left out.
+
 Read next: `supervision.py`.
 """
 
@@ -11,11 +13,11 @@ from nightwarden.events.base import Event
 from nightwarden.lineage import Lineage
 
 
-class InvocationStarted(Event, tag="invocation_started"):
+class InvocationStarted(Event, tag="invocation_started", omit_defaults=True):
     """A step with outside effects is about to run."""
 
 
-class InvocationSucceeded(Event, tag="invocation_succeeded"):
+class InvocationSucceeded(Event, tag="invocation_succeeded", omit_defaults=True):
     """A step returned. `outputs` are by slot, masked; large ones stand in `blobs`, by digest.
 
     `absent` names the branches it did not take. `sealed` says that what stands here is not the
@@ -59,10 +61,14 @@ class InvocationSuspended(Event, tag="invocation_suspended"):
 
 
 class InvocationSpent(Event, tag="invocation_spent"):
-    """A step booked money, and goes on: should it be cut off, this is known."""
+    """A step booked money, and goes on: should it be cut off, this is known.
+
+    `model` names the model it went to, if it did.
+    """
 
     cost_micro_usd: int
     what: str = ""
+    model: str = ""
 
 
 class AssetWritten(Event, tag="asset_written"):
@@ -89,7 +95,7 @@ class InvocationPruned(Event, tag="invocation_pruned"):
     escalation: str = ""
 
 
-class ItemEmitted(Event, tag="item_emitted"):
+class ItemEmitted(Event, tag="item_emitted", omit_defaults=True):
     """A fan-out put out one item: the next under its lineage. Fields as of a step that returned.
 
     `read` says how many items it had asked for by then. `node_id` may be an input that was fed

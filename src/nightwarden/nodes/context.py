@@ -8,12 +8,14 @@ Read next: `define.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.io import AssetRef
+from nightwarden.nodes.models import StepModel
+from nightwarden.nodes.working import Task, Work
 from nightwarden.spec.catalog import NodeType
 
 
@@ -43,6 +45,43 @@ class StepLog(Protocol):
     def warning(self, message: str) -> None:
         """Something the report should show."""
         ...
+
+
+class Note(Protocol):
+    """A text somebody left for an agent."""
+
+    @property
+    def text(self) -> str:
+        """What the agent is to read."""
+        ...
+
+
+class Mailbox(Protocol):
+    """What people and supervisors have left for this step: an agent drains it at every turn."""
+
+    def take(self) -> Sequence[Note]:
+        """What waits for this step, a person's words first; from here on it counts as delivered.
+
+        Hand all of it to the agent with its next turn.
+        """
+        ...
+
+    def stepped(self) -> None:
+        """The agent has gone on since: what it was handed, it has taken up."""
+        ...
+
+
+class Decided(NamedTuple):
+    """A decision as steps may read it; masked. `action` is retry, substitute, skip, end_stream or
+    fail; `decided_by` says who: agent, operator, sticky, bounds, …"""
+
+    node_id: str
+    lineage: Lineage
+    item: str
+    detail: str
+    action: str
+    decided_by: str
+    rationale: str
 
 
 class Context(Protocol):
@@ -87,6 +126,35 @@ class Context(Protocol):
 
     def spend(self, usd: float, *, what: str = "") -> None:
         """Book money this invocation has spent. After that it is never run again by itself."""
+        ...
+
+    def model(self, name: str, *, max_cost_usd: float | None = None) -> StepModel:
+        """A model, as `provider:name`, whose calls this invocation pays for.
+
+        The worst case of each call is reserved before it is made, in the budget of the run
+        (`run --max-cost`) and in `max_cost_usd`, which is what all calls of this node may cost in
+        the run. Only for `async def` steps. Raises `ModelError` for a model that cannot be had,
+        `NodeError` (code `no-model`) in a thread or a process of the step's own.
+        """
+        ...
+
+    async def work(self, task: Task) -> Work:
+        """Let a model work on a task with tools; it reads its mailbox at every turn.
+
+        What it does is told as the events of agents, what it costs is booked on this invocation.
+        Cancelling the step ends it: its request is closed, its commands are killed. Only for
+        `async def` steps. Raises as `model` does, and `NodeError` where a limit ended the work.
+        """
+        ...
+
+    @property
+    def decisions(self) -> Sequence[Decided]:
+        """What has been decided in this run about steps that broke, in the order of failing."""
+        ...
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """What was left for this step while it runs; empty for whoever gets no messages."""
         ...
 
     def rejected(self, line: int, raw: str, reason: str) -> None:

@@ -26,7 +26,9 @@ T_co = TypeVar("T_co", covariant=True)
 C = TypeVar("C", bound=type)
 
 
-class _Marker:
+class Marker:
+    """What annotates a slot's type."""
+
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -34,10 +36,10 @@ class _Marker:
         return self._name
 
 
-ARRIVAL: Final = _Marker("ARRIVAL")
+ARRIVAL: Final = Marker("ARRIVAL")
 """Annotates a `Stream[T]` slot that is read in arrival order."""
 
-ONCE: Final = _Marker("ONCE")
+ONCE: Final = Marker("ONCE")
 """Annotates a field of a generator's frames that has one value for the whole fan-out."""
 
 absent_cause: ContextVar[str] = ContextVar("absent_cause", default="")

@@ -21,7 +21,7 @@ from nightwarden.nodes.define import NodeDef, definition_of
 from nightwarden.plugins import NODES_GROUP
 from nightwarden.spec.catalog import NodeType
 
-BUILTIN_MODULES = ("data", "feed", "file", "flow", "html", "http", "json", "text")
+BUILTIN_MODULES = ("agent", "data", "feed", "file", "flow", "html", "http", "json", "llm", "text")
 
 _imported: dict[Path, tuple[bytes, ModuleType]] = {}
 """The Python files this process has imported by hand: what stood in them, what came of it."""

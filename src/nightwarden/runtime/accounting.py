@@ -37,6 +37,11 @@ class Account(msgspec.Struct):
             # Rounded up: a cost is never booked as less than it was.
             self.cost_micro_usd += math.ceil(round(usd * MICRO, 3))
 
+    def book(self, micro_usd: int) -> None:
+        """Book an amount that is known to be one."""
+        with _LOCK:
+            self.cost_micro_usd += micro_usd
+
     def made(self, asset: Mapping[str, object]) -> None:
         """Count an asset."""
         with _LOCK:

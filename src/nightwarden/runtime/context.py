@@ -10,7 +10,7 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
@@ -24,8 +24,13 @@ from nightwarden.events import (
     RecordRejected,
 )
 from nightwarden.lineage import Lineage
+from nightwarden.nodes.context import Decided, Mailbox
 from nightwarden.nodes.io import AssetRef
+from nightwarden.nodes.models import StepModel
+from nightwarden.nodes.working import Task, Work
 from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.paying import Payer
+from nightwarden.runtime.telling import StepDesk
 from nightwarden.spec.catalog import NodeType
 
 _PROGRESS_EVERY_S: Final = 0.2
@@ -45,12 +50,45 @@ class Services(Protocol):
         """The text without secrets, cut."""
         ...
 
+    def masked(self, text: str) -> str:
+        """The text without secrets, uncut."""
+        ...
+
+    def shown(self, value: object) -> object:
+        """A value as a record may show it: masked and cut."""
+        ...
+
+    @property
+    def told(self) -> bool:
+        """Whether anybody hears what is told."""
+        ...
+
     def tell(self, event: Event) -> None:
         """Publish an event from any thread."""
         ...
 
     def rejected(self, node_id: str, line: int, reason: str) -> None:
         """Count an unusable record, from any thread."""
+        ...
+
+    def spent(self, micro_usd: int) -> None:
+        """Count what a step spent by itself, from any thread."""
+        ...
+
+    def model(self, name: str, payer: Payer, max_cost_usd: float | None) -> StepModel:
+        """A model, paid for by one invocation; on the run's loop."""
+        ...
+
+    async def durable(self) -> None:
+        """Return once what was told would survive a crash."""
+        ...
+
+    def decided(self) -> Sequence[Decided]:
+        """What was decided so far."""
+        ...
+
+    def mailbox(self, node_id: str) -> Mailbox:
+        """What was left for a node; from any thread."""
         ...
 
 
@@ -195,17 +233,57 @@ class StepContext:
         """Book money this invocation has spent."""
         before = self._account.cost_micro_usd
         self._account.spend(usd)
+        micro_usd = self._account.cost_micro_usd - before
+        self._services.spent(micro_usd)
+        self._tell_spent(micro_usd, what=self._services.mask(what))
+        if what:
+            self._write("info", f"spent ${usd:.6f} on {what}")
+
+    def model(self, name: str, *, max_cost_usd: float | None = None) -> StepModel:
+        """A model whose calls this invocation pays for."""
+        payer = Payer(
+            node_id=self._node_id,
+            lineage=self.lineage,
+            attempt=self.attempt,
+            book=self._book,
+            tell=self._services.tell,
+            on_record=self._services.durable,
+        )
+        return self._services.model(name, payer, max_cost_usd)
+
+    async def work(self, task: Task) -> Work:
+        """Let a model work on a task with tools."""
+        model = self.model(task.model, max_cost_usd=task.limits.max_cost_usd)
+        desk = StepDesk(self._services, self.mailbox, self._node_id, self.lineage, self.attempt)
+        return await model.work(task, desk)
+
+    def _book(self, micro_usd: int, model: str) -> None:
+        """A model call cost this."""
+        if micro_usd:
+            self._account.book(micro_usd)
+            self._tell_spent(micro_usd, model=model)
+
+    def _tell_spent(self, micro_usd: int, *, what: str = "", model: str = "") -> None:
         self._services.tell(
             InvocationSpent(
                 node_id=self._node_id,
                 lineage=self.lineage,
                 attempt=self.attempt,
-                cost_micro_usd=self._account.cost_micro_usd - before,
-                what=self._services.mask(what),
+                cost_micro_usd=micro_usd,
+                what=what,
+                model=model,
             )
         )
-        if what:
-            self._write("info", f"spent ${usd:.6f} on {what}")
+
+    @property
+    def decisions(self) -> Sequence[Decided]:
+        """What has been decided in this run about steps that broke."""
+        return self._services.decided()
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """What was left for this step while it runs."""
+        return self._services.mailbox(self._node_id)
 
     def rejected(self, line: int, raw: str, reason: str) -> None:
         """Count one unusable input record."""

@@ -28,6 +28,7 @@ from nightwarden.ids import EscalationId, RunId
 from nightwarden.kernel.effects import Apply, Conclude, Escalate
 from nightwarden.kernel.stimuli import Decided
 from nightwarden.masking.redaction import SecretRegistry
+from nightwarden.nodes.context import Decided as DecisionTold
 from nightwarden.runtime.bounded import Bounded
 from nightwarden.runtime.bus import Bus
 from nightwarden.runtime.failing import Failure
@@ -40,6 +41,7 @@ from nightwarden.verdict import (
     Outcome,
     OutcomeKind,
     Substitute,
+    action_of,
 )
 
 
@@ -91,6 +93,23 @@ class Deciding:
         """Whether anyone is asked at all."""
         return self._supervisor is not None and self._supervisor.asks
 
+    def told(self) -> Sequence[DecisionTold]:
+        """The decisions so far, as steps may read them."""
+        found = [self.interventions[number] for number in sorted(self.interventions)]
+        return tuple(
+            DecisionTold(
+                node_id=each.escalation.node_id,
+                lineage=each.escalation.lineage,
+                item=str(each.escalation.item),
+                detail=each.escalation.detail,
+                action=str(action_of(each.decision.verdict)),
+                decided_by=str(each.decision.decided_by),
+                rationale=each.decision.rationale,
+            )
+            for each in found
+            if each.decision is not None
+        )
+
     def recall(self, interventions: Mapping[int, Intervention]) -> None:
         """Carry on with the interventions of the run's earlier parts."""
         self.interventions.update(interventions)
@@ -99,8 +118,8 @@ class Deciding:
     def escalate(self, effect: Escalate, node_type: str, facts: Failure, declared: object) -> None:
         """A failure needs a decision."""
         escalation = self._escalation(effect, node_type, facts, declared)
-        if not self.supervised:
-            self._answer(escalation, _unsupervised(escalation))
+        if facts.ends_run or not self.supervised:
+            self._answer(escalation, _unasked(escalation, facts))
             return
         self.interventions[effect.number] = Intervention(escalation=escalation)
         if facts.has_candidate:
@@ -273,11 +292,12 @@ def summary(escalation: Escalation) -> str:
     return f"{place(escalation)}: {escalation.detail}"
 
 
-def _unsupervised(escalation: Escalation) -> Decision:
+def _unasked(escalation: Escalation, facts: Failure) -> Decision:
+    """What becomes of a failure nobody is asked about."""
     return Decision(
         verdict=Fail(reason=summary(escalation)),
-        decided_by=DecidedBy.DEFAULT,
-        rationale="no supervisor",
+        decided_by=DecidedBy.BOUNDS if facts.ends_run else DecidedBy.DEFAULT,
+        rationale="the run's budget is used up" if facts.ends_run else "no supervisor",
     )
 
 

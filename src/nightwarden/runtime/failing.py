@@ -39,6 +39,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     number: str
     total: int | None
+    ends_run: bool = False
+    """Nobody is asked: the run has no money left for what the step was about to do."""
     raw_candidate: object = None
     """The value itself, for whoever applies a patch to it; never written down or shown."""
 

@@ -64,8 +64,7 @@ class Keeper:
         return plain, whole and not changed
 
     def _form(self, node: int, slot: str, value: object) -> tuple[object, bool]:
-        if self._registry.secrets:
-            value, changed = self._registry.mask_value(value)
-            if changed:
-                return value, False
+        masked, changed = self._registry.mask_value(value)
+        if changed:
+            return masked, False
         return plain_form(self.checks[node][slot], value) if self._records else (value, True)

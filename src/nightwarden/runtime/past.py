@@ -135,8 +135,9 @@ class Past:
     """A record, folded. `started` is its first event; `status` empty where it has no end.
 
     `known` maps keys to the interventions that answered them; those to fail are not among them.
-    `costs` are micro-dollars by node, of everything that was ever spent. `sealed_inputs` are to be
-    given again.
+    `costs` are micro-dollars by node, of everything that was ever spent; of a model call nobody
+    knows the cost of, its worst case. `last_call` numbers the model calls of steps. `sealed_inputs`
+    are to be given again.
     """
 
     run_id: str = ""
@@ -163,6 +164,7 @@ class Past:
     interventions: dict[int, Intervention] = field(default_factory=dict)
     known: dict[Key, int] = field(default_factory=dict)
     costs: Counter[str] = field(default_factory=Counter)
+    last_call: int = 0
     rejected: Counter[Key] = field(default_factory=Counter)
     bounds_state: BoundsState = field(default_factory=BoundsState)
     duration_s: float = 0.0
@@ -282,6 +284,7 @@ class _Fold:
     def __init__(self) -> None:
         self.past = Past()
         self.open_costs: dict[Key, int] = {}
+        self.open_calls: dict[tuple[str, int], tuple[Key, int]] = {}
         self.asked: set[str] = set()
         self.skips: dict[tuple[str, str], StickySkip] = {}
         self.used = self.spent = 0
@@ -298,6 +301,10 @@ class _Fold:
             raise StoreError("the record does not begin with run_started: it cannot be resumed")
         for (node, _, _), cost in self.open_costs.items():
             past.costs[node] += cost
+        for key, worst in self.open_calls.values():
+            past.costs[key[0]] += worst
+            if worst and key not in past.returned and key not in past.broken:
+                past.touched[key] = "a model call was cut off, and what it cost is not known"
         past.bounds_state = BoundsState(
             decisions_used=self.used + len(self.asked),
             spent_micro_usd=self.spent,
@@ -370,6 +377,17 @@ class _Fold:
         cost = int(event.get("cost_micro_usd", 0))
         self.open_costs[key] = self.open_costs.get(key, 0) + cost
         self.past.touched[key] = "it spent money"
+
+    def call_reserved(self, event: Mapping[str, Any]) -> None:
+        """A step was about to ask a model: until it is booked, its worst case counts."""
+        number = int(event.get("reservation", 0))
+        if event.get("node_id"):
+            worst = int(event.get("worst_micro_usd", 0))
+            self.open_calls[str(event.get("budget")), number] = (_key(event), worst)
+            self.past.last_call = max(self.past.last_call, number)
+
+    def call_booked(self, event: Mapping[str, Any]) -> None:
+        self.open_calls.pop((str(event.get("budget")), int(event.get("reservation", 0))), None)
 
     def wrote_on_the_way(self, event: Mapping[str, Any]) -> None:
         self.past.touched.setdefault(_key(event), "it wrote a file")
@@ -462,6 +480,8 @@ _HANDLERS: Final[Mapping[str, Any]] = {
     "run_resumed": _Fold.run_resumed,
     **dict.fromkeys(ENDS, _Fold.run_ended),
     "invocation_spent": _Fold.spent_on_the_way,
+    "budget_reserved": _Fold.call_reserved,
+    "budget_committed": _Fold.call_booked,
     "asset_written": _Fold.wrote_on_the_way,
     "invocation_suspended": _Fold.paused,
     "control_sent": _Fold.control_sent,

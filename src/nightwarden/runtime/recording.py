@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nightwarden.errors import Suspended
+from nightwarden.errors import OutOfMoney, Suspended
 from nightwarden.events import (
     ControlSent,
     InvocationFailed,
@@ -248,6 +248,7 @@ class Recorder:
             label=self._label(node, given, path),
             number=show(invoke.lineage),
             total=totals[-1] if totals else None,
+            ends_run=isinstance(error, OutOfMoney),
         )
         self._failures[invoke.call] = self.last_failure = failure
         self._bus.publish(

@@ -361,6 +361,7 @@ class Replaying:
         """The recorded failure, as a supervisor is shown it."""
         node = self._desk.plan.nodes[invoke.node]
         number, _, label = broken.item.partition(" ")
+        totals = self._desk.machine.totals(invoke.call)
         return Failure(
             node_id=node.id,
             detail=broken.detail,
@@ -374,7 +375,7 @@ class Replaying:
             retry_safe=node.type.retry_safe,
             label=label,
             number=number or show(invoke.lineage),
-            total=None,
+            total=totals[-1] if totals else None,
         )
 
     def _key(self, invoke: Invoke) -> Key:

@@ -10,11 +10,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from nightwarden.errors import NodeError
 from nightwarden.events import Event
 from nightwarden.masking.redaction import SecretRegistry
+from nightwarden.nodes.context import Decided, Mailbox
+from nightwarden.nodes.models import StepModel
 from nightwarden.runtime.bus import Bus
+from nightwarden.runtime.mail import NO_MAIL
+from nightwarden.runtime.paying import Models, NoModels, Payer, Spending
 from nightwarden.runtime.secrets import SecretResolver
 
 
@@ -35,6 +41,14 @@ class RunServices:
         self.workdir = workdir
         self.assets_dir = assets_dir
         self.rejects: Counter[str] = Counter()
+        self.mailboxes: Callable[[str], Mailbox] | None = None
+        """Gives the mailbox of a node, where somebody delivers."""
+        self.spending = Spending()
+        self.make_models: Callable[[], Models] = NoModels
+        """Makes what `ctx.model` asks, when the first step asks."""
+        self.decided: Callable[[], Sequence[Decided]] = tuple
+        """What was decided so far."""
+        self._models: Models | None = None
         self._secrets = secrets
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -53,6 +67,19 @@ class RunServices:
         """The text without secrets, cut."""
         return self.registry.mask_text(text)
 
+    def masked(self, text: str) -> str:
+        """The text without secrets, uncut."""
+        return self.registry.mask(text)
+
+    def shown(self, value: object) -> object:
+        """A value as a record may show it: masked and cut."""
+        return self.registry.redact(self.mask(value) if isinstance(value, str) else value)
+
+    @property
+    def told(self) -> bool:
+        """Whether anybody hears what is told."""
+        return self.bus.active
+
     def tell(self, event: Event) -> None:
         """Publish an event, in the order in which it is told."""
         if not self.bus.active:
@@ -61,6 +88,35 @@ class RunServices:
             self.bus.publish(event)
         elif self._loop is not None:
             self._loop.call_soon_threadsafe(self.bus.publish, event)
+
+    async def durable(self) -> None:
+        """Return once what was told would survive a crash."""
+        await self.bus.durable()
+
+    def spent(self, micro_usd: int) -> None:
+        """Count what a step spent by itself."""
+        self.spending.add(micro_usd)
+
+    def model(self, name: str, payer: Payer, max_cost_usd: float | None) -> StepModel:
+        """A model, paid for by one invocation. Raises `NodeError` in another thread."""
+        if threading.get_ident() != self._thread:
+            raise NodeError(
+                f"{name} can be asked on the run's own loop only: make the step `async def`",
+                code="no-model",
+            )
+        if self._models is None:
+            self._models = self.make_models()
+        return self._models.of(name, payer, max_cost_usd)
+
+    async def aclose(self) -> None:
+        """Close what was opened for the steps."""
+        models, self._models = self._models, None
+        if models is not None:
+            await models.aclose()
+
+    def mailbox(self, node_id: str) -> Mailbox:
+        """What was left for a node; empty where nobody delivers."""
+        return NO_MAIL if self.mailboxes is None else self.mailboxes(node_id)
 
     def rejected(self, node_id: str, line: int, reason: str) -> None:
         """Count an unusable record; the closing line shows how many."""

@@ -82,6 +82,11 @@ def reads_messages(type_name: str) -> bool:
     return type_name.rpartition(".")[2].casefold() in _WATCHABLE
 
 
+def is_steered(workflow: Workflow) -> bool:
+    """Whether runs of it have supervisors to start, or somebody who reads messages."""
+    return bool(workflow.supervisors) or any(reads_messages(n.type) for n in workflow.nodes)
+
+
 def declared(workflow: Workflow) -> tuple[SupervisorSpec, ...]:
     """The supervisors of a workflow, without what its diagnostics say cannot be used."""
     return read_supervisors(workflow, Findings(workflow.file))

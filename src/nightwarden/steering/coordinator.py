@@ -33,7 +33,7 @@ from nightwarden.steering.ports import (
     Observer,
     Snapshot,
 )
-from nightwarden.steering.recalling import recall
+from nightwarden.steering.recalling import lasting, recall
 from nightwarden.steering.telling import evaluated, told
 from nightwarden.steering.thinking import EVALUATION_S, Thinking, say, wanted
 from nightwarden.steering.trigger import Trigger
@@ -149,7 +149,7 @@ class Coordinator:
         """Take in what happened before; at its own time, as far as clocks agree."""
         state = self._trigger.state
         state.cut = max(state.cut, observation.cut)
-        for number, fact in enumerate(observation.history(), start=1):
+        for number, fact in enumerate(lasting(observation.history()), start=1):
             seen = self._before.observe(fact)
             at = self._now() - max(0.0, self._wall() - _stamp(seen.at, self._wall()))
             recall(state, seen, self.spec.name, at)
@@ -250,6 +250,7 @@ class Coordinator:
         if isinstance(answer.advice, Advice):
             await self._apply(answer.advice, answer, wake, took)
         else:
+            self.state.spent_micro_usd += answer.cost_micro_usd
             acts = self._trigger.failed(self._now(), answer.detail)
             self._emit(
                 evaluated(

@@ -141,6 +141,14 @@ class Mailbox:
         self._by_id[message.message_id] = message
         return [*changed, message]
 
+    def refuse(self, words: Words, now: float, reason: str) -> list[Message]:
+        """Note a text nobody will read, and why: on record twice, and never handed over."""
+        changed = self.enqueue(words, now)
+        if not changed:
+            return []
+        expired = self._to(changed[-1], State.EXPIRED, reason=reason)
+        return [*changed, expired]
+
     def _replaced(self, newer: Message) -> list[Message]:
         if newer.by_operator:
             return []  # a person's words all count
@@ -199,6 +207,17 @@ class Mailbox:
         if State.QUEUED not in TRANSITIONS[message.state]:
             raise TooLate(f"message {message_id} is {message.state}")
         return self._to(message, State.QUEUED, delivered_at=None)
+
+    def cut_off(self, is_over: Callable[[str], bool]) -> list[Message]:
+        """Agents were cut off: what they were handed and had not taken up waits for them again.
+
+        `is_over` says of a node that nobody there will ask any more.
+        """
+        return [
+            self.undelivered(m.message_id)
+            for m in self.all()
+            if m.state is State.DELIVERED and m.node_id and not is_over(m.node_id)
+        ]
 
     def cancel(self, message_id: str, reason: str = "") -> Message:
         """Take a message back. Raises `NoSuchMessage`, or `TooLate` once it was delivered."""

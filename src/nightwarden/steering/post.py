@@ -10,6 +10,7 @@ Read next: `mailbox.py`.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ _STATES: Final = {f"user_message_{state}": state for state in State if state is 
 
 
 class Post:
-    """A `Mailbox` whose every change is an event. An `Injector`."""
+    """A `Mailbox` whose every change is an event. An `Injector`. Safe to use from any thread."""
 
     def __init__(
         self,
@@ -40,10 +41,16 @@ class Post:
         self.mailbox = Mailbox(run_id, messages_of(run_id, history))
         self._emit = emit
         self._now = now
+        self._lock = threading.RLock()
 
     async def inject(self, words: Words) -> None:
         """Queue a supervisor's words. Raises `NotQueued`."""
-        self._tell(self.mailbox.enqueue(words, self._now(), ttl_s=TTL_S))
+        self.queue(words)
+
+    def queue(self, words: Words) -> None:
+        """Queue words; those of a supervisor get stale. Raises `NotQueued`."""
+        ttl_s = None if words.author in ("", OPERATOR) else TTL_S
+        self._tell(lambda box, now: box.enqueue(words, now, ttl_s=ttl_s))
 
     def say(self, message_id: str, text: str, node_id: str = "") -> None:
         """Queue what a person says; it waits as long as the run. Raises `NotQueued`."""
@@ -54,37 +61,48 @@ class Post:
             author=OPERATOR,
             text=text,
         )
-        self._tell(self.mailbox.enqueue(words, self._now()))
+        self.queue(words)
+
+    def refuse(self, words: Words, reason: str) -> None:
+        """Put words on record that nobody will read, and why. Raises `NotQueued`."""
+        self._tell(lambda box, now: box.refuse(words, now, reason))
 
     def take(self, node_id: str) -> list[Message]:
         """What an agent is to read at its turn; it counts as handed over."""
-        self._tell(self.mailbox.expire(self._now()))
-        return self._tell(self.mailbox.take(node_id, self._now()))
+        self._tell(lambda box, now: box.expire(now))
+        return self._tell(lambda box, now: box.take(node_id, now))
 
     def fold(self, node_id: str) -> list[Message]:
         """The same before a human pause: everything that waits."""
-        self._tell(self.mailbox.expire(self._now()))
-        return self._tell(self.mailbox.fold(node_id, self._now()))
+        self._tell(lambda box, now: box.expire(now))
+        return self._tell(lambda box, now: box.fold(node_id, now))
 
     def stepped(self, node_id: str) -> None:
         """An agent has gone on: what it was handed, it has taken up."""
-        self._tell(self.mailbox.stepped(node_id, self._now()))
+        self._tell(lambda box, now: box.stepped(node_id, now))
 
     def cancel(self, message_id: str, reason: str = "") -> None:
         """Take a message back. Raises `NoSuchMessage`, `TooLate`."""
-        self._tell([self.mailbox.cancel(message_id, reason)])
+        self._tell(lambda box, _now: [box.cancel(message_id, reason)])
+
+    def cut_off(self, is_over: Callable[[str], bool]) -> None:
+        """The run goes on after its process died: what was only handed over waits again."""
+        self._tell(lambda box, _now: box.cut_off(is_over))
 
     def node_ended(self, node_id: str) -> None:
         """A node is over."""
-        self._tell(self.mailbox.node_ended(node_id))
+        self._tell(lambda box, _now: box.node_ended(node_id))
 
     def run_ended(self) -> None:
         """The run is over; say so before its terminal event."""
-        self._tell(self.mailbox.run_ended())
+        self._tell(lambda box, _now: box.run_ended())
 
-    def _tell(self, messages: list[Message]) -> list[Message]:
-        for message in messages:
-            self._emit(event_of(message, _stamp))
+    def _tell(self, change: Callable[[Mailbox, float], list[Message]]) -> list[Message]:
+        """Make a change, and tell of it before anybody makes the next."""
+        with self._lock:
+            messages = change(self.mailbox, self._now())
+            for message in messages:
+                self._emit(event_of(message, _stamp))
         return messages
 
 

@@ -9,11 +9,27 @@ Read next: `trigger.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from nightwarden.events.words import list_of
+from nightwarden.steering.activity import TERMINAL
+from nightwarden.steering.lookout import kind_of
 from nightwarden.steering.observed import Observed
+from nightwarden.steering.ports import Fact
 from nightwarden.steering.wakes import Cause, TriggerState
 
 _MOST_JUDGED = 64
+
+
+def lasting(history: Iterable[Fact]) -> Iterator[Fact]:
+    """History without the ends after which the run went on."""
+    end: Fact | None = None
+    for fact in history:
+        end = fact if kind_of(fact) in TERMINAL else None
+        if end is None:
+            yield fact
+    if end is not None:
+        yield end
 
 
 def recall(state: TriggerState, seen: Observed, supervisor: str, at: float) -> None:
@@ -47,11 +63,11 @@ def _evaluated(state: TriggerState, seen: Observed, at: float) -> None:
     state.returned_at = at
     looked, state.evaluating = state.evaluating, []
     state.failures = int(_number(seen.get("failures")))
+    state.spent_micro_usd += int(_number(seen.get("cost_micro_usd")))
     if seen.get("outcome") == "failed":
         state.pending = [*looked, *state.pending]
         return
     state.completed = int(_number(seen.get("number")))
-    state.spent_micro_usd += int(_number(seen.get("cost_micro_usd")))
     state.registered = [str(text) for text in list_of(seen.get("registered"))]
     state.done = bool(seen.get("done"))
     state.parkings, state.parked_until = 0, None

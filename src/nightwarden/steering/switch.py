@@ -1,4 +1,4 @@
-"""Whether declared supervisors run at all: `--supervisors` → NIGHTWARDEN_SUPERVISORS → on.
+"""Whether declared supervisors run: `--supervisors` → NIGHTWARDEN_SUPERVISORS → setting → on.
 
 A declared supervisor never disappears in silence: a skip is announced, with how many and who
 decided. The switch is not kept with the run: a resume has to be told again.
@@ -33,7 +33,12 @@ class Switch:
         return f"{declared} declared {what} not run: {self.by}"
 
 
-def switch(flag: str | None = None, env: Mapping[str, str] = os.environ) -> Switch:
+def switch(
+    flag: str | None = None,
+    env: Mapping[str, str] = os.environ,
+    *,
+    setting: bool | None = None,
+) -> Switch:
     """What holds. Raises `ValueError` for a flag that is neither `on` nor `off`."""
     if flag is not None:
         said = flag.strip().casefold()
@@ -44,5 +49,7 @@ def switch(flag: str | None = None, env: Mapping[str, str] = os.environ) -> Swit
     said = given.strip().casefold()
     if said in ("on", "off"):
         return Switch(said == "on", f"{VARIABLE}={said}")
-    remark = f"{VARIABLE} is {given!r}, neither on nor off: supervisors run" if said else ""
-    return Switch(remark=remark)
+    on = setting is not False
+    then = "supervisors run" if on else "steering.enabled holds"
+    remark = f"{VARIABLE} is {given!r}, neither on nor off: {then}" if said else ""
+    return Switch(on, "" if on else "steering.enabled = false", remark)

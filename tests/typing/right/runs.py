@@ -45,6 +45,19 @@ def short() -> nw.RunResult:
     return result
 
 
+def again() -> nw.RunResult:
+    result = nw.resume("last", store=".nightwarden", retry=["publish[3]"], supervise="operator")
+    assert_type(result, nw.RunResult)
+    return result
+
+
+async def as_an_agent() -> nw.RunResult | None:
+    agent = nw.WorkflowAgent(built())
+    async for event in agent.execute({"mark": "!"}):
+        assert_type(event, Event)
+    return agent.result
+
+
 async def long() -> Mapping[str, object]:
     def heard(event: Event) -> None:
         if isinstance(event, InvocationFailed):

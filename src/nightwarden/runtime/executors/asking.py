@@ -8,14 +8,17 @@ Read next: `serving.py`, `worker.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from nightwarden.errors import NodeError, Suspended
+from nightwarden.nodes.context import Decided
 from nightwarden.nodes.io import AssetRef
+from nightwarden.nodes.working import Task
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.executors.wire import Call
+from nightwarden.runtime.mail import NO_MAIL, NoMail
 from nightwarden.spec.catalog import NodeType
 
 
@@ -102,6 +105,28 @@ class AskingContext:
     def spend(self, usd: float, *, what: str = "") -> None:
         """Book money this invocation has spent."""
         self._wire.ask("spend", usd, what)
+
+    def model(self, name: str, *, max_cost_usd: float | None = None) -> NoReturn:  # noqa: ARG002
+        """Refused: connections to models are in the process this is not in."""
+        raise NodeError(
+            f"{name} cannot be asked from a process of its own: leave out executor='process' "
+            "for the step that asks it",
+            code="no-model",
+        )
+
+    async def work(self, task: Task) -> NoReturn:
+        """Refused, as models are."""
+        self.model(task.model)
+
+    @property
+    def decisions(self) -> Sequence[Decided]:
+        """What has been decided in this run about steps that broke."""
+        return tuple(self._wire.ask("decisions"))
+
+    @property
+    def mailbox(self) -> NoMail:
+        """Messages reach the process the run is in."""
+        return NO_MAIL
 
     def rejected(self, line: int, raw: str, reason: str) -> None:
         """Count one unusable input record."""

@@ -34,6 +34,7 @@ class Server:
             "write": lambda name, data, kind: context.assets.write(name, data, media_type=kind),
             "record": context.assets.record,
             "item": lambda: context.item,
+            "decisions": lambda: context.decisions,
             "info": context.log.info,
             "warning": context.log.warning,
             "rejected": context.rejected,

@@ -1,0 +1,73 @@
+"""What went wrong with a provider, in words of ours and as a code.
+
+    ModelAuthenticationError ─▶ "the provider does not accept the key"   http:401
+    ModelConnectionError     ─▶ "the provider cannot be reached: …"      model:unreachable
+
+Imports the model library: only `conversation.py` and `turns.py` may import this.
+Read next: `turns.py`.
+"""
+
+from __future__ import annotations
+
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    UnexpectedModelBehavior,
+)
+
+from nightwarden.errors import NodeError
+
+
+class ModelTrouble(NodeError):
+    """A step's question to a model came to nothing. `retry_after_s` is what the provider asked."""
+
+    def __init__(self, message: str, *, code: str, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message, code=code)
+
+
+def trouble(model: str, error: Exception) -> ModelTrouble:
+    """The failure of a step that asked this model, with a code by which like ones are known."""
+    waits: float | None = getattr(error, "retry_after", None)
+    return ModelTrouble(f"{model}: {reason(error)}", code=_code(error), retry_after_s=waits)
+
+
+def reason(error: Exception) -> str:
+    """Why there is no answer; the provider's own words where they help."""
+    match error:
+        case ModelAuthenticationError():
+            return "the provider does not accept the key"
+        case ModelQuotaExceededError():
+            return "the account at the provider is used up"
+        case ModelNotFoundError():
+            return "the provider does not know the model"
+        case ContentFilterError():
+            return "the provider's filter refused to answer"
+        case ModelHTTPError():
+            return f"the provider answered with status {error.status_code}"
+        case ModelConnectionError():
+            return f"the provider cannot be reached: {_brief(error)}"
+        case UnexpectedModelBehavior():
+            return f"the model's answer cannot be used: {_brief(error)}"
+    return f"the model could not be asked: {_brief(error)}"
+
+
+def _code(error: Exception) -> str:
+    match error:
+        case ContentFilterError():
+            return "model:refused"
+        case ModelHTTPError():
+            return f"http:{error.status_code}"
+        case ModelConnectionError():
+            return "model:lost" if error.in_stream else "model:unreachable"
+        case UnexpectedModelBehavior():
+            return "model:unreadable"
+    return "model:usage"
+
+
+def _brief(error: Exception) -> str:
+    return " ".join(str(getattr(error, "message", error)).split())[:200]

@@ -1,0 +1,68 @@
+"""Reading what a model replied: strictly, but for two habits that hide no content.
+
+    ```json … ```     a fence around the whole reply is taken off
+    [1, 2, ]          a comma with nothing after it is left out
+
+Anything else that is no JSON, or does not fit what was asked for, is a failure that carries the
+reply as it came: what it may have meant is a decision, and decisions are a supervisor's.
+
+Read next: `llm.py`, `_json_strict.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from nightwarden.errors import RecoverableError
+from nightwarden.nodes.builtin._json_strict import load
+from nightwarden.nodes.builtin._shapes import problems_of
+from nightwarden.nodes.models import Reply
+
+_FENCED: Final = re.compile(r"\s*```[\w-]*[ \t]*\n(?P<inner>.*?)\n?[ \t]*```\s*", re.DOTALL)
+_TEXT_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+
+def whole_text(reply: Reply, model: str, max_tokens: int) -> str:
+    """The text of a complete reply. Raises `RecoverableError` for one that is not, or is empty."""
+    if not reply.complete:
+        raise RecoverableError(
+            f"{model}: the reply was cut off at {max_tokens:,} tokens; max_tokens may be larger",
+            candidate_output=reply.text,
+            code="reply:cut-off",
+        )
+    if not reply.text.strip():
+        raise RecoverableError(f"{model}: the reply is empty", code="reply:empty")
+    return reply.text
+
+
+def json_of(text: str, schema: Mapping[str, object]) -> JsonValue:
+    """The value a reply holds. Raises `RecoverableError` (`reply:…`) for one that does not fit."""
+    value, refusal = load(text)
+    if refusal is not None:
+        value, still = load(without_habits(text))
+        if still is not None:
+            raise RecoverableError(
+                f"the reply is no JSON: {refusal.text}",
+                candidate_output=text,
+                code=f"reply:{refusal.code}",
+            )
+    problems = problems_of(value, schema)
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise RecoverableError(
+            f"the reply does not fit the schema: {problems[0]}{more}",
+            candidate_output=text,
+            code="reply:misfit",
+        )
+    return value  # type: ignore[return-value]  # what the decoder makes is JSON
+
+
+def without_habits(text: str) -> str:
+    """A reply without a fence around all of it, and without commas that have nothing after them."""
+    fenced = _FENCED.fullmatch(text)
+    inner = fenced["inner"] if fenced and "```" not in fenced["inner"] else text
+    return _TEXT_OR_COMMA.sub(lambda found: "" if found[0] == "," else found[0], inner)
