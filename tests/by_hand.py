@@ -29,6 +29,7 @@ from nightwarden.kernel.stimuli import (
     Emitted,
     Failed,
     Halted,
+    Read,
     Requested,
     RunStarted,
     Stimulus,
@@ -87,9 +88,18 @@ class Hand:
             effects += self.tell(Emitted(self.calls[node, at], _aligned(outs, named)))
         return effects
 
-    def asks(self, node: str, slot: str, *lineage: int) -> Sequence[Effect]:
-        """A reader wants its next item."""
-        return self.tell(Requested(self.calls[node, lineage], slot))
+    def emits_together(self, node: str, *values: object) -> Sequence[Effect]:
+        """A fan-out with one slot yields several times before it says so."""
+        first, *more = [(value,) for value in values]
+        return self.tell(Emitted(self.calls[node, ()], first, more))
+
+    def asks(self, node: str, slot: str, *lineage: int, ahead: int = 0) -> Sequence[Effect]:
+        """A reader wants its next item, and may be shown more."""
+        return self.tell(Requested(self.calls[node, lineage], slot, ahead))
+
+    def uses(self, node: str, slot: str, number: int) -> Sequence[Effect]:
+        """A reader has used so many of the items it was shown."""
+        return self.tell(Read(self.calls[node, ()], slot, number))
 
     def fails(self, node: str, *lineage: int, **facts: Any) -> Sequence[Effect]:
         """A step raises."""

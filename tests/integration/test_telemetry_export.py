@@ -165,10 +165,6 @@ def test_closing_does_not_need_a_thread_to_wait_for_and_does_not_hold_up_the_loo
 
 SCRIPT = """
 import nightwarden as nw
-from nightwarden import telemetry
-from nightwarden.session import run_on_own_loop, run_session
-from nightwarden.testing import InlineExecutor
-from nightwarden.testing.loop import VirtualLoop
 
 @nw.node(type="t.One")
 async def one() -> int:
@@ -176,11 +172,7 @@ async def one() -> int:
 
 with nw.workflow("w") as w:
     w.add(one, id="one")
-session = nw.Session(w.build())
-spans = telemetry.subscriber()
-session.subscribe(spans)
-print(run_session(session).status)
-spans.close()
+print(nw.run(w.build()).status)
 """
 
 

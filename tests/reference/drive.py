@@ -13,8 +13,9 @@ Read next: `tests/unit/test_kernel_meaning.py`.
 from __future__ import annotations
 
 import random
+from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import (
@@ -48,6 +49,7 @@ from nightwarden.kernel.stimuli import (
     Emitted,
     Failed,
     Halted,
+    Read,
     Requested,
     RunCancelled,
     RunStarted,
@@ -90,7 +92,8 @@ class Pace:
     """In which order things happen: the first or last that came, any, or by a rank of nodes.
 
     `interrupt` ends the run after `after` events: `cancel`, or `suspend` out of a step. With
-    `races`, a call that is told to stop may have come to its end before it hears of it.
+    `races`, a call that is told to stop may have come to its end before it hears of it. Up to
+    `together` items are shown to a reader at once, and put out at once.
     """
 
     order: str = "first"
@@ -99,6 +102,7 @@ class Pace:
     interrupt: str = ""
     after: int = 0
     races: bool = False
+    together: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +122,9 @@ class _Live:
     paused: bool = False
     halt: str = ""
     stuck: bool = False
+    shown: dict[str, deque[tuple[int, object]]] = field(default_factory=dict)
+    used: Counter[str] = field(default_factory=Counter)
+    frames: list[tuple[object, ...]] = field(default_factory=list)
 
 
 def drive(case: Case, pace: Pace, *, keep_going: bool = False) -> Run:
@@ -147,6 +154,7 @@ class _Driver:
         self.arrivals: dict[tuple[str, Lineage, str], tuple[int, ...]] = {}
         self.finished: set[int] = set()
         self.count = 0
+        self.untold: _Live | None = None
         self.stopping = self.interrupted = False
 
     def run(self) -> Run:
@@ -206,17 +214,21 @@ class _Driver:
     # ── one step of a call ───────────────────────────────────────────────────────────────
 
     def step(self, call: _Live) -> None:
+        if call is not self.untold:
+            self.tell_rest()
         if call.halt == "gently" or (call.halt and (call.stuck or not self.pace.races)):
             self.halted(call)
             return
         try:
             order = call.running.send(call.answer)
         except StopIteration as stop:
+            self.tell_rest()
             del self.calls[call.number]
             outs = call.plan.ends if call.plan.type.fans_out else call.plan.outs
             self.tell(Succeeded(call.number, aligned(outs, stop.value)))
             return
         except Broken as broken:
+            self.tell_rest()
             del self.calls[call.number]
             if call.halt and not self.stopping:
                 self.ended[call.at.node, call.at.lineage] = call.steps
@@ -228,12 +240,38 @@ class _Driver:
             self.halted(call)
         elif isinstance(order, Emit):
             call.steps += 1
-            self.tell(Emitted(call.number, aligned(call.plan.outs, order.frame)))
+            call.frames.append(aligned(call.plan.outs, order.frame))
+            self.untold = call
+            if len(call.frames) >= min(self.pace.together, self.machine.room(call.number)):
+                self.tell_rest()
         elif isinstance(order, Next):
-            call.waiting = True
-            self.tell(Requested(call.number, order.slot))
+            self.next(call, order.slot)
         else:
             self.control(call, order)
+
+    def next(self, call: _Live, slot: str) -> None:
+        shown = call.shown.get(slot)
+        if shown and (call.used or self.machine.wanted(call.number)):
+            call.waiting, self.untold = True, call
+            call.used[slot] += 1
+            self.fed(call, slot, *shown.popleft())
+            return
+        call.shown.pop(slot, None)
+        call.waiting = True
+        self.tell(Requested(call.number, slot, self.pace.together))
+
+    def tell_rest(self) -> None:
+        """Tell what one call has done and not yet told, before anything else happens."""
+        call, self.untold = self.untold, None
+        if call is None:
+            return
+        used, frames = dict(call.used), list(call.frames)
+        call.used.clear()
+        call.frames.clear()
+        for slot, number in used.items():
+            self.tell(Read(call.number, slot, number))
+        if frames:
+            self.tell(Emitted(call.number, frames[0], frames[1:]))
 
     def control(self, call: _Live, order: Send | EndControl) -> None:
         target = self.plan.node(order.target).index
@@ -267,6 +305,7 @@ class _Driver:
     # ── what the kernel orders ───────────────────────────────────────────────────────────
 
     def tell(self, stimulus: Stimulus) -> None:
+        self.tell_rest()
         for effect in self.machine.handle(stimulus):
             assert self.result.status is None, f"{effect} after the end"
             self.perform(effect)
@@ -277,9 +316,9 @@ class _Driver:
                 self.invoke(effect)
             case Feed() | EndFeed() | Pause() | Resume() | Halt() if effect.call not in self.calls:
                 raise AssertionError(f"{effect} for a call that is over")
-            case Feed(call=number, slot=slot, index=index, value=value):
-                self.answer(number, (index, self.words.plain(value)))
-                self.read(self.calls[number], slot, index)
+            case Feed(call=number, slot=slot, index=index, value=value, shown=shown):
+                self.fed(self.calls[number], slot, index, value)
+                self.calls[number].shown[slot] = deque(shown)
             case EndFeed(call=number):
                 self.answer(number, END)
             case Answer(call=number, outputs=outputs):
@@ -348,6 +387,10 @@ class _Driver:
         busy = [c for c in self.calls.values() if c.plan is node and not (c.waiting or c.paused)]
         limit = node.spec.run.concurrency or 1
         assert len(busy) <= limit, f"{len(busy)} calls of {node.id} at once, {limit} allowed"
+
+    def fed(self, call: _Live, slot: str, index: int, value: object) -> None:
+        self.answer(call.number, (index, self.words.plain(value)))
+        self.read(call, slot, index)
 
     def answer(self, number: int, value: object) -> None:
         call = self.calls[number]

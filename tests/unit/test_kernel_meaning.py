@@ -29,6 +29,7 @@ PACES = st.builds(
     seed=st.integers(0, 2**16),
     window=st.sampled_from((1024, 1, 2, 3)),
     races=st.booleans(),
+    together=st.sampled_from((0, 0, 3)),
 )
 
 

@@ -16,7 +16,11 @@ from nightwarden.verdict import Action
 ABSENT = Act(absent=frozenset({"output"}))
 BREAKS = Act(fault=Fault(after=0))
 FAILS = Act(fault=Fault(after=0), answers=(Action.FAIL,))
-PACES = [Pace(order=o, seed=s, races=True) for o in ("first", "last", "any") for s in range(20)]
+PACES = [
+    Pace(order=o, seed=s, races=True, together=s % 3)
+    for o in ("first", "last", "any")
+    for s in range(20)
+]
 
 
 def by_hand(*nodes: Node, **acts: Act | tuple[Act, ...]) -> Case:

@@ -41,7 +41,11 @@ BREAKS = Act(fault=Fault(after=0))
 FAILS = Act(fault=Fault(after=0), answers=(Action.FAIL,))
 MENDED = Act(fault=Fault(after=0, has_candidate=True), answers=(Action.SUBSTITUTE,))
 YES, NO = Act(says=True), Act(says=False)
-PACES = [Pace(order=o, seed=s, races=True) for o in ("first", "last", "any") for s in range(6)]
+PACES = [
+    Pace(order=o, seed=s, races=True, together=s % 3)
+    for o in ("first", "last", "any")
+    for s in range(6)
+]
 PACED = pytest.mark.parametrize("pace", PACES)
 
 
