@@ -21,7 +21,8 @@ from nightwarden.errors import RunError
 from nightwarden.events import RunResumed
 from nightwarden.library import asked_python, load, recorded
 from nightwarden.result import RunResult
-from nightwarden.runtime.past import Past, fold_past
+from nightwarden.runtime.past import Past
+from nightwarden.runtime.past_folding import fold_past
 from nightwarden.runtime.risks import risks
 from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.runtime.supervisors.modes import MODES

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +76,13 @@ from nightwarden.runtime.supervision import Bounds, RunReader, Supervisor
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser, with_plugins
 from nightwarden.spec.storing import plain_form, unstored
+from nightwarden.spec.supervisors import SupervisorSpec, is_steered
 from nightwarden.spec.workflow import Workflow
 from nightwarden.version import __version__
 
 if TYPE_CHECKING:
+    from nightwarden.steering.managed import RunSteering
+    from nightwarden.steering.ports import Evaluator
     from nightwarden.store.contract import Command, OpenRun, Store
 
 Aside = Callable[[], AbstractContextManager[object]]
@@ -98,9 +102,10 @@ class Session:
     bounds what steps may spend: a model call whose worst case it does not cover is not made, and
     the run stops; deciding has a cap of its own, in `bounds`. `aside` is entered
     while a person is asked. `watch` is called on the run's loop with every invocation's inputs
-    and outputs, masked and cut. Raises `RunError` for inputs that do not fit or a mode that
-    cannot be had, `SpecError` for a workflow whose node types are not known here, `ModelError` for
-    a model a node names that cannot be had.
+    and outputs, masked and cut. `supervisors` (`"on"` or `"off"`) switches the supervisors the
+    workflow declares; `evaluators` makes what thinks for each, by default its model. Raises
+    `RunError` for inputs that do not fit or a mode that cannot be had, `SpecError` for a workflow
+    whose node types are not known here, `ModelError` for a model a node names that cannot be had.
     """
 
     def __init__(
@@ -125,6 +130,8 @@ class Session:
         aside: Aside = nullcontext,
         open_inputs: Iterable[str] = (),
         watch: Callable[[Seen], None] | None = None,
+        supervisors: str | None = None,
+        evaluators: Callable[[SupervisorSpec], Evaluator | None] | None = None,
         past: Past | None = None,
         resumed: RunResumed | None = None,
     ) -> None:
@@ -166,6 +173,12 @@ class Session:
         self._cancel_reason: str | None = None
         self._bus: Bus | None = None
         self._opened = False
+        if supervisors not in (None, "on", "off"):
+            raise RunError(f"supervisors is {supervisors!r}, but has to be on or off")
+        self._supervisors, self._evaluators = supervisors, evaluators
+        self._steering: RunSteering | None = None
+        self._early: list[Command] | None = []
+        """Words that came before anybody could take them; None from then on."""
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> None:
         """Call `subscriber` with every event of the run, on the run's loop. Before `run` only."""
@@ -287,6 +300,8 @@ class Session:
                     raise bus.lost
                 return result
             finally:
+                if self._steering is not None:  # of a run that broke off
+                    await self._steering.close()
                 if traced is not None:
                     await traced.aclose()
                 if log is not None:
@@ -325,6 +340,10 @@ class Session:
         """A word from another process."""
         if command.kind == "cancel":
             self.cancel(str(command.body.get("reason") or "cancelled from another process"))
+        elif self._early is not None:
+            self._early.append(command)
+        elif self._driver is not None:
+            self._steer(self._driver).obey(command)
 
     async def _run(self, bus: Bus, registry: SecretRegistry) -> RunResult:
         began = time.monotonic()
@@ -370,6 +389,12 @@ class Session:
         bus.on_lost = self._end_unrecorded
         self._announce(bus, registry)
         self._say_what_is_not_stored(bus)
+        early, self._early = self._early or (), None
+        services.mailboxes = lambda node_id: self._steer(driver).mailbox(node_id)
+        if is_steered(self.workflow):
+            self._steer(driver)
+        for command in early:
+            self._steer(driver).obey(command)
         interrupted: asyncio.CancelledError | None = None
         if self._cancel_reason is not None:
             ended = Ended(Status.CANCELLED, self._cancel_reason)
@@ -381,6 +406,8 @@ class Session:
                 ended = Ended(Status.CANCELLED, "cancelled")
             await services.aclose()
         recorder.flush()
+        if self._steering is not None:
+            await self._steering.close()
         took_s = time.monotonic() - began + (past.duration_s if past is not None else 0.0)
         result = result_of(
             Finished(
@@ -452,6 +479,25 @@ class Session:
             last_reservation=0 if past is None else past.last_call,
             protect=self._registry.register,
         )
+
+    def _steer(self, driver: Driver) -> RunSteering:
+        """What supervises running agents and delivers to them; loaded when it is needed."""
+        if self._steering is None:
+            from nightwarden.steering.wiring import steering_of
+
+            store, past = self._store, self._past
+            self._steering = steering_of(
+                self.workflow,
+                driver.desk.services,
+                run_id=self.run_id,
+                inputs=self.inputs,
+                supervisors=self._supervisors,
+                evaluators=self._evaluators,
+                lines=partial(_lines_before, store, past),
+                finished=driver.desk.recorder.said.finished,
+            )
+            self._steering.open()
+        return self._steering
 
     def _processes(self) -> StepExecutor:
         from nightwarden.runtime.executors.processes import ProcessExecutor
@@ -640,6 +686,12 @@ def _supervisor(
         make_agent=partial(_agent, bounds),
     )
     return made, supervise
+
+
+def _lines_before(store: Store | None, past: Past | None) -> Iterator[bytes]:
+    """What a run said before it was resumed."""
+    if store is not None and past is not None:
+        yield from islice(store.lines(past.run_id), past.last_seq)
 
 
 def _no_blob(digest: str) -> bytes:

@@ -24,7 +24,7 @@ from nightwarden import Collect, RunResult
 from nightwarden.errors import NodeError
 from nightwarden.nodes.registry import Registry
 from nightwarden.resuming import NothingLeft, resume_session
-from nightwarden.runtime.past import fold_past
+from nightwarden.runtime.past_folding import fold_past
 from nightwarden.runtime.risks import Risk, risks
 from nightwarden.runtime.supervision import Bounds, SupervisorBase
 from nightwarden.session import Session, run_session

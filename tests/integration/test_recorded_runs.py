@@ -85,7 +85,7 @@ def test_a_value_over_16_kb_is_kept_apart_and_comes_back(tmp_path: Path) -> None
         for e in events_of(tmp_path / "s")
         if e["type"] == "invocation_succeeded" and e["node_id"] == "step"
     ]
-    assert kept["outputs"] == {}
+    assert "outputs" not in kept
     assert list(kept["blobs"]) == ["output"]
     (tmp_path / "ok").touch()
     result = resume("r", store=tmp_path / "s", workflow=workflow)

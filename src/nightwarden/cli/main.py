@@ -18,7 +18,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from nightwarden import __version__
-from nightwarden.cli import hook, monitors, policies, steering
+from nightwarden.cli import evaluating, hook, monitors, policies, steering
 from nightwarden.cli.cancel import cancel
 from nightwarden.cli.completing import is_completing
 from nightwarden.cli.costs import costs
@@ -81,6 +81,7 @@ for _name, _group in (
     ("monitors", monitors.app),
     ("policies", policies.app),
     ("hook", hook.app),
+    ("eval", evaluating.app),
 ):
     app.add_typer(_group, name=_name)
 

@@ -127,9 +127,7 @@ class Recorded(SupervisorBase):
         if found is None:
             self.missing.append(escalation.node_id)
             why = f"no answer is recorded for {escalation.node_id}, attempt {escalation.attempt}"
-            return Decision(
-                verdict=Fail(reason=why), rationale=why, decided_by=DecidedBy.BOUNDS
-            )
+            return Decision(verdict=Fail(reason=why), rationale=why, decided_by=DecidedBy.BOUNDS)
         await asyncio.sleep(found.duration_s)
         return Decision(
             verdict=found.verdict,

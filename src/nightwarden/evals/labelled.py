@@ -8,10 +8,15 @@ Read next: `scoring.py`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from nightwarden.evals.case import Case
 from nightwarden.lineage import show
 from nightwarden.runtime.supervision import SupervisorBase
 from nightwarden.verdict import Decision, Escalation, Fail, Verdict, action_of
+
+ANSWERED_BY: Final = "the labels' own right answers, not a model's"
+"""Whose answers `reference.json` holds."""
 
 
 class Labelled(SupervisorBase):

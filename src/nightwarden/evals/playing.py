@@ -62,9 +62,9 @@ class Asked:
         return self.decision.asked_for is not None
 
     @property
-    def sticky(self) -> bool:
-        """Whether an earlier answer held."""
-        return self.decision.decided_by is DecidedBy.STICKY
+    def own(self) -> bool:
+        """Whether it was asked about: not what a stopping run closed, nor what stuck before."""
+        return self.decision.decided_by not in (DecidedBy.STICKY, DecidedBy.DEFAULT)
 
     @property
     def by_bounds(self) -> bool:
@@ -122,7 +122,7 @@ def played(case: Case, supervisor: Supervisor, *, waits: bool = False) -> Seen:
 
 def _output(result: RunResult) -> object:
     """The one thing a case puts out; None where it is not there."""
-    (value,) = result.outputs.values() if result.outputs else (None,)
+    value = result.outputs.get("result")
     return None if isinstance(value, dict) and "absent" in value else value
 
 

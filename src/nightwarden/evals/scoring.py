@@ -35,7 +35,7 @@ class Score:
     @property
     def decisions(self) -> tuple[Asked, ...]:
         """The failures the supervisor was asked about."""
-        return tuple(asked for asked in self.seen.asked if not asked.sticky)
+        return tuple(asked for asked in self.seen.asked if asked.own)
 
     @property
     def recovered(self) -> bool:
@@ -73,7 +73,7 @@ class Score:
 
 def score(case: Case, seen: Seen) -> Score:
     """The score of a case."""
-    right = sum(is_right(case, asked) for asked in seen.asked if not asked.sticky)
+    right = sum(is_right(case, asked) for asked in seen.asked if asked.own)
     return Score(case, seen, tuple(harms_of(case, seen)), right)
 
 

@@ -54,15 +54,17 @@ class World:
         self._calls: Counter[tuple[int, str]] = Counter()
 
     async def meet(self, step: str, ctx: Context, *, after: bool = False) -> None:
-        """Call the service behind a step; what passes by itself is tried again here.
+        """Call the service behind a step; what passes by itself, and took no money, is tried again.
 
         Raises what is to go wrong.
         """
         for left in reversed(range(OWN_TRIES)):
-            error = self._trouble(step, ctx, after=after)
-            if error is None:
+            fault = self._fault(step, ctx, after=after)
+            if fault is None:
                 return
-            if not left or after or not isinstance(error, Passing):
+            error = fault.raises()
+            again = left and not after and not fault.charges_usd and isinstance(error, Passing)
+            if not again:
                 raise error
 
     def reply(self, step: str, ctx: Context, usual: str) -> str:
@@ -78,7 +80,8 @@ class World:
         """The service takes money."""
         self.charged_micro_usd += round(usd * 1_000_000)
 
-    def _trouble(self, step: str, ctx: Context, *, after: bool) -> Exception | None:
+    def _fault(self, step: str, ctx: Context, *, after: bool) -> Fault | None:
+        """The fault that this call meets; counted and charged."""
         item = show(ctx.lineage)
         for number, fault in enumerate(self._faults):
             if fault.at != step or fault.after != after or fault.item not in (None, item):
@@ -89,6 +92,5 @@ class World:
             self.charge(fault.charges_usd)
             if fault.booked:
                 ctx.spend(fault.charges_usd)
-            return fault.raises()
+            return fault
         return None
-

@@ -5,6 +5,7 @@ Read next: `machine.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -45,12 +46,17 @@ class Resume(msgspec.Struct, frozen=True, gc=False):
 
 
 class Feed(msgspec.Struct, frozen=True, gc=False):
-    """The item a reading step asked for."""
+    """The item a reading step asked for.
+
+    `shown` are those right after it, by index: the step may use them without asking, in order;
+    until it is told that it has (`Read`), they count as not read.
+    """
 
     call: int
     slot: str
     index: int
     value: object
+    shown: Sequence[tuple[int, object]] = ()
 
 
 class EndFeed(msgspec.Struct, frozen=True, gc=False):

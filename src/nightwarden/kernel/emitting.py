@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nightwarden.kernel.causes import NOT_TAKEN, Absent
+from nightwarden.kernel.causes import NOT_TAKEN, Absent, CauseSet
 from nightwarden.kernel.closing import take
-from nightwarden.kernel.escalating import carried_by
 from nightwarden.kernel.routing import outputs, settle
 from nightwarden.kernel.state import Call, Group, Item, State
 
 
-def emit(state: State, call: Call, frame: tuple[object, ...]) -> None:
-    """A frame a step has yielded: values in the order of `NodePlan.outs`."""
+def emit(state: State, call: Call, frame: tuple[object, ...], carried: CauseSet) -> None:
+    """A frame a step has yielded: values in the order of `NodePlan.outs`.
+
+    `carried` is what is behind the call by now.
+    """
     assert call.group is not None
     item = new_item(call.group, call.item, frame[0])
     node = call.node
-    carried = carried_by(state, call) if call.buffers else call.carried
     if len(frame) == 1 and not carried and frame[0] is not NOT_TAKEN:
         out = node.outs[0]
         settle(state, out.edges, item, frame[0])

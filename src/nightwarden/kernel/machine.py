@@ -49,6 +49,7 @@ from nightwarden.kernel.stimuli import (
     Failed,
     Halted,
     Parked,
+    Read,
     Requested,
     RunCancelled,
     RunStarted,
@@ -101,6 +102,7 @@ class Machine:
         self._handlers: dict[type, Callable[[Stimulus], None]] = {
             Emitted: self._emitted,  # type: ignore[dict-item]
             Requested: self._requested,  # type: ignore[dict-item]
+            Read: self._read,  # type: ignore[dict-item]
             RunStarted: self._started,  # type: ignore[dict-item]
             Failed: self._failed,  # type: ignore[dict-item]
             Decided: lambda s: escalating.decided(state, s),  # type: ignore[arg-type]
@@ -151,6 +153,25 @@ class Machine:
         """Whether a fan-out has to wait for `Resume`."""
         found = self._state.calls.get(call)
         return found is not None and found.parked
+
+    def room(self, call: int) -> int:
+        """How many items a fan-out may put out at most before they are told. At least one.
+
+        One if it may have to end, or to wait: then the answer to each counts.
+        """
+        found = self._state.calls.get(call)
+        if found is None or found.group is None or not self.wanted(call):
+            return 1
+        root = found.group.root
+        return max(1, root.window - root.outstanding)
+
+    def wanted(self, call: int) -> bool:
+        """Whether a call may go on with what it has been shown, as far as is known."""
+        state = self._state
+        found = state.calls.get(call)
+        if found is None or found.halting or state.status is not None:
+            return False
+        return found.group is None or not found.group.cut
 
     def report(self) -> Report:
         """The ledger so far; final after `Ended`."""
@@ -307,7 +328,14 @@ class Machine:
                 Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
             )
             call.escalation = 0
-        emit(state, call, stimulus.frame)
+        carried = escalating.carried_by(state, call)
+        emit(state, call, stimulus.frame, carried)
+        for frame in stimulus.more:
+            if state.work:
+                propagate(state)
+                if not self.wanted(call.number):
+                    return  # those before were the last ones wanted
+            emit(state, call, frame, carried)
         if is_full(group):
             self._park(call, group.root)
 
@@ -329,7 +357,12 @@ class Machine:
         if state.status is not None or (call.group is not None and call.group.cut):
             halt(state, call, gently=False)
             return
-        reading.request(state, call, stimulus.slot)
+        reading.request(state, call, stimulus.slot, stimulus.ahead)
+
+    def _read(self, stimulus: Read) -> None:
+        call = self._state.calls.get(stimulus.call)
+        if call is not None and not call.halting:
+            reading.read(self._state, call, stimulus.slot, stimulus.number)
 
     def _failed(self, stimulus: Failed) -> None:
         call = self._state.calls.get(stimulus.call)

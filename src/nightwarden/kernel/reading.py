@@ -1,7 +1,10 @@
 """Streams that a node drains itself: buffered in order, handed over one request at a time.
 
     item ──▶ buffer.ahead ──(reader asks)──▶ Feed, the exit takes it
+                 ├─(shown with that, and used: Read)──▶ the exit takes it
                  └─(reader over)──▶ the exit takes it unread: left, lost or failed
+
+What a reader is shown stays in the buffer until it is used: it has not been read.
 
 A reader starts when its other inputs are settled and each stream has begun or closed: the
 port of a reading slot settles with the buffer itself.
@@ -10,6 +13,9 @@ Read next: `routing.py`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from nightwarden.kernel.causes import Absent, Carried, Kind
 from nightwarden.kernel.closing import merge, take
@@ -50,7 +56,8 @@ def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
     if buffer.plan.by_arrival:
         buffer.arrived.append(position)
     buffer.ahead[position] = (item, settlement)
-    _tell_reader(state, group, buffer)
+    if buffer.wanted or not buffer.opened or edge.target.engine:
+        _tell_reader(state, group, buffer)
 
 
 def _open(state: State, group: Group, buffer: Buffer) -> None:
@@ -94,11 +101,11 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
         halt(state, buffer.reader, gently=False)
 
 
-def request(state: State, call: Call, slot: str) -> None:
-    """The reader wants its next item."""
+def request(state: State, call: Call, slot: str, look_ahead: int) -> None:
+    """The reader wants its next item, and may be shown more."""
     assert call.buffers is not None
     buffer = call.buffers[slot]
-    buffer.wanted = True
+    buffer.wanted, buffer.look_ahead = True, look_ahead
     feed(state, buffer.group, buffer)
     if buffer.wanted and not call.parked:
         call.parked, call.asking = True, slot
@@ -130,7 +137,8 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
             buffer.carried = state.causes.union(buffer.carried, settlement.causes)
             settlement = settlement.value
         _answered(state, buffer, call)
-        state.out.append(Feed(call.number, buffer.plan.slot, position // edges, settlement))
+        shown = _shown(buffer) if buffer.look_ahead else ()
+        state.out.append(Feed(call.number, buffer.plan.slot, position // edges, settlement, shown))
         take(state, item, exit_, settlement)
         return
     if group.closed and buffer.settled == group.emitted * edges and not buffer.ahead:
@@ -141,6 +149,39 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
             buffer.carried = state.causes.union(buffer.carried, cause)
         _answered(state, buffer, call)
         state.out.append(EndFeed(call.number, buffer.plan.slot))
+
+
+def _shown(buffer: Buffer) -> Sequence[tuple[int, object]]:
+    """The values that come next. What is lost, or carries causes, has to be asked for."""
+    ahead, edges, most = buffer.ahead, buffer.plan.edges, buffer.look_ahead
+    positions: Iterable[int] = range(buffer.cursor, buffer.cursor + most)
+    if buffer.plan.by_arrival:
+        positions = islice(buffer.arrived, most)
+    found = []
+    for position in positions:
+        if position not in ahead:
+            break
+        settlement = ahead[position][1]
+        kind = type(settlement)
+        if kind is Absent or kind is Carried:
+            break
+        found.append((position // edges, settlement))
+    return found
+
+
+def read(state: State, call: Call, slot: str, number: int) -> None:
+    """The reader has used what it was shown: that is read now, as if it had been asked for."""
+    assert call.buffers is not None
+    buffer = call.buffers[slot]
+    ahead, exits, edges = buffer.ahead, buffer.plan.exits, buffer.plan.edges
+    positions: Iterable[int] = range(buffer.cursor, buffer.cursor + number)
+    if buffer.plan.by_arrival:
+        positions = [buffer.arrived.popleft() for _ in range(number)]
+    else:
+        buffer.cursor += number
+    for position in positions:
+        item, settlement = ahead.pop(position)
+        take(state, item, exits[position % edges], settlement)
 
 
 def _next(buffer: Buffer) -> int:

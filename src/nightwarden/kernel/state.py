@@ -92,7 +92,8 @@ class Buffer(msgspec.Struct, eq=False):
     """A collecting or reading slot under one parent.
 
     Collecting: `values` and `indices` in arrival order. Reading: `ahead` holds what came before
-    its turn, by position; `over` (`LEFT`, an Absent) says what becomes of items nobody will
+    its turn, by position; `wanted` says that the reader waits for the next one, and that it may
+    be shown `look_ahead` more; `over` (`LEFT`, an Absent) says what becomes of items nobody will
     read. `settled` counts arrivals.
     """
 
@@ -109,6 +110,7 @@ class Buffer(msgspec.Struct, eq=False):
     cursor: int = 0
     opened: bool = False
     wanted: bool = False
+    look_ahead: int = 0
     over: object = None
     reader: Call | None = None
 

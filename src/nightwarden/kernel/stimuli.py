@@ -5,7 +5,7 @@ Read next: `effects.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -29,17 +29,30 @@ class Succeeded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Emitted(msgspec.Struct, frozen=True, gc=False):
-    """A fan-out yielded a frame: values follow `NodePlan.outs`."""
+    """A fan-out yielded a frame, and `more` right after it: values follow `NodePlan.outs`."""
 
     call: int
     frame: tuple[object, ...]
+    more: Sequence[tuple[object, ...]] = ()
 
 
 class Requested(msgspec.Struct, frozen=True, gc=False):
-    """A reading step asked for the next item of a stream slot; at most one request a slot."""
+    """A reading step asked for the next item of a stream slot; at most one request a slot.
+
+    It may be shown the `ahead` items after that one, if they are there.
+    """
 
     call: int
     slot: str
+    ahead: int = 0
+
+
+class Read(msgspec.Struct, frozen=True, gc=False):
+    """A reading step used `number` of the items it was shown: as if it had asked for each."""
+
+    call: int
+    slot: str
+    number: int
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +161,7 @@ Stimulus = (
     | Succeeded
     | Emitted
     | Requested
+    | Read
     | Failed
     | Decided
     | DelayPassed

@@ -123,6 +123,7 @@ class Driver:
         self._plain = PlainCalls(self._desk)
         self._streams = StreamCalls(self._desk)
         self._instances = Instances(self._desk)
+        self._untold = self._streams.untold.waiting
         self._stop_grace_s = stop_grace_s
         self._started: set[int] = set()
         self._timers: dict[int, asyncio.TimerHandle] = {}
@@ -221,6 +222,8 @@ class Driver:
         `own` is the pool whose worker tells it, and sees by itself what is queued there.
         """
         try:
+            if self._untold:
+                self._streams.untold.tell_all()
             effects = self.machine.handle(stimulus)
             if self._performing:
                 self._effects.extend(effects)

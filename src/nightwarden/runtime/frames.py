@@ -20,29 +20,17 @@ from typing import Final
 AHEAD: Final = 32
 """How many frames a plain generator's thread may be ahead of the loop."""
 
-_YIELD_EVERY: Final = 64
-
 
 async def from_inline(frames: Iterator[object]) -> AsyncGenerator[object, None]:
     """Frames of a generator that never blocks."""
-    for number, frame in enumerate(frames):
+    for frame in frames:
         yield frame
-        if number % _YIELD_EVERY == _YIELD_EVERY - 1:
-            await asyncio.sleep(0)
 
 
 async def from_async(frames: AsyncIterator[object]) -> AsyncGenerator[object, None]:
-    """Frames of an async generator; others get a turn now and then even if it never waits."""
-    number = 0
-    try:
-        async for frame in frames:
-            yield frame
-            number += 1
-            if number % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-    finally:
-        if isinstance(frames, AsyncGenerator):
-            await frames.aclose()
+    """Frames of an async iterator that cannot be closed."""
+    async for frame in frames:
+        yield frame
 
 
 class ThreadFrames:

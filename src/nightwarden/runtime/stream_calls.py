@@ -13,6 +13,7 @@ from nightwarden.runtime.accounting import current
 from nightwarden.runtime.desk import GRACE_S, Desk, timeout_of
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.streaming import StreamCall
+from nightwarden.runtime.untold import Untold
 
 
 class StreamCalls:
@@ -21,11 +22,14 @@ class StreamCalls:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._calls: dict[int, StreamCall] = {}
+        self.untold = Untold()
 
     def begin(self, invoke: Invoke) -> None:
         """Start one in a task of its own."""
         binding = self._desk.bindings[invoke.node]
-        call = StreamCall(invoke, binding, self._desk, timed_out=self._timed_out)
+        call = StreamCall(
+            invoke, binding, self._desk, untold=self.untold, timed_out=self._timed_out
+        )
         self._calls[invoke.call] = call
         call.task = asyncio.get_running_loop().create_task(self._run(call))
 
@@ -41,15 +45,12 @@ class StreamCalls:
 
     def feed(self, effect: Feed) -> None:
         """A reader gets the item it asked for."""
-        call = self._calls[effect.call]
-        call.read[effect.slot] += 1
-        call.streams[effect.slot].feed(effect.index, effect.value)
+        stream = self._calls[effect.call].streams[effect.slot]
+        stream.feed(effect.index, effect.value, effect.shown)
 
     def end_feed(self, effect: EndFeed) -> None:
         """A reader has read everything."""
-        call = self._calls[effect.call]
-        call.read[effect.slot] += 1
-        call.streams[effect.slot].end()
+        self._calls[effect.call].streams[effect.slot].end()
 
     def halt(self, effect: Halt) -> bool:
         """End a call; False if it is none of these."""
@@ -98,16 +99,15 @@ class StreamCalls:
             self._calls.pop(invoke.call, None)
             if not call.abandoned:
                 arguments, halting = call.arguments, call.halting
-                desk.ended_badly(
-                    invoke, error, call.account, arguments, halting=halting, read=dict(call.read)
-                )
+                read = call.read_so_far()
+                desk.ended_badly(invoke, error, call.account, arguments, halting=halting, read=read)
             return
         self._calls.pop(invoke.call, None)
         if call.abandoned:
             return
         if isinstance(came_to, Succeeded):
             desk.recorder.succeeded(
-                invoke, came_to.outputs, call.account, began, read=dict(call.read)
+                invoke, came_to.outputs, call.account, began, read=call.read_so_far()
             )
         else:
             desk.recorder.halted(invoke, call.account)
@@ -136,7 +136,7 @@ class StreamCalls:
             call.arguments,
             halting=False,
             left_behind=True,
-            read=dict(call.read),
+            read=call.read_so_far(),
         )
 
     def _leave_halted(self, call: StreamCall) -> None:

@@ -1,17 +1,17 @@
 """Calls that stream: fan-outs, and steps that read a stream themselves. A task of its own each.
 
     fan-out   frames ─▶ Emitted ─▶ (Pause … Resume) ─▶ … ─▶ Succeeded
-    reader    Requested ─▶ Feed | EndFeed, an item at a time ─▶ Succeeded
+    reader    Requested ─▶ Feed | EndFeed ─▶ Read ─▶ … ─▶ Succeeded
 
 Time spent paused or waiting for an item does not count towards the step's timeout.
 
-Read next: `frames.py`, `streams.py`.
+Read next: `untold.py`, `frames.py`, `streams.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +20,7 @@ from nightwarden.kernel.stimuli import (
     Emitted,
     Halted,
     Parked,
+    Read,
     Requested,
     Stimulus,
     Succeeded,
@@ -34,7 +35,8 @@ from nightwarden.runtime.desk import Desk, uncancel
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.recording import NOTHING_READ
-from nightwarden.runtime.streams import StepStream
+from nightwarden.runtime.streams import LOOK_AHEAD, StepStream
+from nightwarden.runtime.untold import TOGETHER, Untold
 from nightwarden.spec.catalog import SlotKind
 
 
@@ -47,9 +49,11 @@ class StreamCall:
         binding: Binding,
         desk: Desk,
         *,
+        untold: Untold,
         timed_out: Callable[[StreamCall], None],
     ) -> None:
         self.invoke = invoke
+        self._untold = untold
         self.binding = binding
         self._desk = desk
         self._tell_timed_out = timed_out
@@ -62,9 +66,11 @@ class StreamCall:
         self.account = Account()
         self.arguments: Arguments | None = None
         self.streams: dict[str, StepStream] = {}
-        self.read: Counter[str] = Counter()
+        self._together: list[tuple[object, ...]] = []
         self._resume: asyncio.Future[None] | None = None
         self._paused = False
+        self._room = 0
+        self._turn = TOGETHER
         self._timer: asyncio.TimerHandle | None = None
         self._left: float | None = None
 
@@ -108,13 +114,15 @@ class StreamCall:
             raise
         finally:
             self._stop_clock()
+            self._untold.tell(self)
 
     def _open_streams(self, arguments: Arguments) -> None:
         call = self.invoke.call
         for slot in self.binding.node.slots:
             if slot.kind is SlotKind.STREAM:
                 stream = StepStream(
-                    lambda name=slot.name: self._desk.tell(Requested(call, name)),  # type: ignore[misc]
+                    lambda name=slot.name: self._desk.tell(Requested(call, name, LOOK_AHEAD)),  # type: ignore[misc]
+                    self._using,
                     lambda name=slot.name: self._desk.losses(call, name),  # type: ignore[misc]
                     parked=self._stop_clock,
                     unparked=self._start_clock,
@@ -135,7 +143,7 @@ class StreamCall:
         call, binding, desk = self.invoke.call, self.binding, self._desk
         bus = desk.services.bus
         once: dict[str, object] = {}
-        has_ends = bool(binding.node.ends)
+        has_ends, together = bool(binding.node.ends), self._together
         before = deque(desk.again.get(call, ANEW).frames)
         source = self._frames(arguments, code)
         try:
@@ -146,10 +154,10 @@ class StreamCall:
                 if before:
                     self._compare(before, frame)
                 elif bus.active:
-                    desk.recorder.emitted(self.invoke, frame, read=self._read_so_far())
-                desk.tell(Emitted(call, frame))
-                if self._paused and not self.halting:
-                    await self._wait_for_room()
+                    desk.recorder.emitted(self.invoke, frame, read=self.read_so_far())
+                together.append(frame)
+                if len(together) >= self._room and self._full():
+                    await self._give_way()
                 if self.halting:
                     break
         finally:
@@ -174,8 +182,53 @@ class StreamCall:
         for item in before:
             self._desk.tell(Emitted(self.invoke.call, item.values()))
 
-    def _read_so_far(self) -> Mapping[str, int]:
-        return dict(self.read) if self.read else NOTHING_READ
+    def read_so_far(self) -> Mapping[str, int]:
+        """How many items it has read, by slot."""
+        found = {name: stream.read for name, stream in self.streams.items() if stream.read}
+        return found or NOTHING_READ
+
+    # -- what is told together --
+
+    def _full(self) -> bool:
+        """Whether as many frames are together as there is room for; then they are told.
+
+        Room is asked for when the first of them comes.
+        """
+        if not self._room:
+            self._room = min(self._turn, self._desk.machine.room(self.invoke.call))
+            if self._room > 1:
+                self._untold.note(self)
+                return False
+        self._untold.tell(self)
+        self._turn = TOGETHER
+        return True
+
+    def _using(self) -> bool:
+        """The step is about to use what it was shown."""
+        if not self._desk.machine.wanted(self.invoke.call):
+            return False
+        self._untold.note(self)
+        return True
+
+    def tell(self) -> None:
+        """Tell what has not been told."""
+        call, tell = self.invoke.call, self._desk.tell
+        for name, stream in self.streams.items():
+            if stream.used:
+                tell(Read(call, name, stream.told()))
+        self._room = 0
+        if self._together:
+            first, *more = self._together
+            self._together.clear()
+            self._turn = max(1, self._turn - 1 - len(more))
+            tell(Emitted(call, first, more))
+
+    async def _give_way(self) -> None:
+        """After what was told together: wait for room, or let others have a turn."""
+        if not self._paused:
+            await asyncio.sleep(0)
+        elif not self.halting:
+            await self._wait_for_room()
 
     async def _emit_list(self, items: Sequence[object]) -> Stimulus:
         """A list fanned out by the engine itself: nothing to run, check or write down."""
@@ -191,10 +244,10 @@ class StreamCall:
         return Halted(call) if self.halting else Succeeded(call, ())
 
     async def _emit_items(self, items: Sequence[object]) -> None:
-        call, tell = self.invoke.call, self._desk.tell
+        together = self._together
         for item in items:
-            tell(Emitted(call, (item,)))
-            if self._paused and not self.halting:
+            together.append((item,))
+            if len(together) >= self._room and self._full() and self._paused:
                 await self._wait_for_room()
             if self.halting:
                 return
@@ -214,7 +267,8 @@ class StreamCall:
         produced = code(**arguments.values)
         mode = self.binding.definition.mode
         if mode is Mode.ASYNC_GENERATOR:
-            return frames.from_async(produced)
+            closes = isinstance(produced, AsyncGenerator)
+            return produced if closes else frames.from_async(produced)
         if mode is Mode.INLINE_GENERATOR:
             return frames.from_inline(produced)
         return frames.ThreadFrames(produced)

@@ -1,6 +1,9 @@
-"""The stream a reading step iterates over: asks the kernel for one item at a time.
+"""The stream a reading step iterates over: asks the kernel for the next item.
 
-Read next: `driver.py`.
+    ask ─▶ the item asked for, and what was there besides
+             └─▶ used ─▶ told to the kernel before anything else is
+
+Read next: `untold.py`.
 """
 
 from __future__ import annotations
@@ -8,48 +11,75 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Final
 
 from nightwarden.nodes.io import Loss, Stream
 
 _END = object()
+
+LOOK_AHEAD: Final = 64
+"""How many items a step is shown at once, besides the one it asked for."""
 
 
 class StepStream(Stream[object]):
     """Implements `nodes.Stream` over the kernel's requests.
 
     `ask` tells the kernel that the step wants the next item; `losses_so_far` reads what was
-    lost among those before it; `parked` and `unparked` enclose the time it waits. Plain `def`
-    steps iterate with `for`, from their own thread.
+    lost among those before it; `parked` and `unparked` enclose the time it waits. `using` is
+    called before the first item that nobody asked for is used, and again once the kernel has been
+    told how many were: it says whether the step may go on with them. Plain `def` steps iterate
+    with `for`, from their own thread.
+
+    `used` counts the items that nobody asked for, and that the kernel has not been told of.
     """
 
     def __init__(
         self,
         ask: Callable[[], None],
+        using: Callable[[], bool],
         losses_so_far: Callable[[], Sequence[Loss]],
         *,
         parked: Callable[[], None],
         unparked: Callable[[], None],
     ) -> None:
+        self.used = 0
+        self._told = 0
         self._ask = ask
+        self._using = using
         self._parked = parked
         self._unparked = unparked
         self._losses = losses_so_far
         self._box: deque[tuple[int, object]] = deque()
+        self._shown: deque[tuple[int, object]] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._over = False
         self._loop = asyncio.get_running_loop()
 
     # -- the driver's side --
 
-    def feed(self, index: int, value: object) -> None:
-        """The item that was asked for."""
+    def feed(self, index: int, value: object, shown: Sequence[tuple[int, object]]) -> None:
+        """The item that was asked for, and what comes right after it."""
+        self._told += 1
         self._box.append((index, value))
+        self._shown.extend(shown)
         self._wake()
 
     def end(self) -> None:
         """There is no further item."""
+        self._told += 1
         self._over = True
         self._wake()
+
+    @property
+    def read(self) -> int:
+        """What was asked for, the end included, and what was used besides."""
+        return self._told + self.used
+
+    def told(self) -> int:
+        """How many items were used that nobody asked for; the kernel is told of them now."""
+        used, self.used = self.used, 0
+        self._told += used
+        return used
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -63,6 +93,10 @@ class StepStream(Stream[object]):
         return self._losses()
 
     async def __anext__(self) -> object:
+        shown = self._shown
+        if shown and not self._box and (self.used or self._using()):
+            self.used += 1
+            return shown.popleft()[1]
         found = await self._next()
         if found is _END:
             raise StopAsyncIteration
@@ -84,7 +118,11 @@ class StepStream(Stream[object]):
             yield found[1]  # type: ignore[index]
 
     async def _next(self) -> object:
+        if self._shown and not self._box and (self.used or self._using()):
+            self.used += 1
+            return self._shown.popleft()
         if not self._box and not self._over:
+            self._shown.clear()
             self._ask()
             if not self._box and not self._over:
                 self._waiter = self._loop.create_future()

@@ -128,7 +128,6 @@ class RunSteering:
         self._spent = _spent(before)
         self._evaluators: list[tuple[SupervisorSpec, Evaluator]] = []
         self._team: Team | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     @property
@@ -138,7 +137,6 @@ class RunSteering:
 
     def open(self) -> None:
         """Deliver, and watch."""
-        self._loop = asyncio.get_running_loop()
         self._given.bus.subscribe(self._hear)
         self._post.cut_off(self._ended.__contains__)
         specs = declared(self._given.workflow) if self._given.workflow.supervisors else ()
@@ -229,8 +227,8 @@ class RunSteering:
             self._spent[event.supervisor] = before + event.cost_micro_usd
         elif isinstance(event, NodeFinished):
             self._ended.add(event.node_id)
-            if self._loop is not None:  # not amid the event: others are still told of it
-                self._loop.call_soon(self._post.node_ended, event.node_id)
+            # Not amid the event, of which others are still to be told.
+            asyncio.get_running_loop().call_soon(self._post.node_ended, event.node_id)
 
     def _message(self, word: Word) -> None:
         body, mask = word.body, self._given.registry.mask

@@ -108,8 +108,6 @@ CASES: Final = (
         why="The key has no right to read stocks: all orders are refused until somebody grants it.",
         ends=Ends.STOPPED,
         unsafe=(lossy(), lossy(SKIP_ALIKE)),
-        faults=(
-            Fault(at="stock", raises=status(403, "403 Forbidden: the key lacks stock:read")),
-        ),
+        faults=(Fault(at="stock", raises=status(403, "403 Forbidden: the key lacks stock:read")),),
     ),
 )

@@ -18,9 +18,7 @@ GONE = "410 Gone: the shop has withdrawn this product"
 
 def withdrawn(*items: int) -> tuple[Fault, ...]:
     """These pages are gone."""
-    return tuple(
-        Fault(at="page", item=str(item), raises=refused("gone", GONE)) for item in items
-    )
+    return tuple(Fault(at="page", item=str(item), raises=refused("gone", GONE)) for item in items)
 
 
 TEN: Final = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)

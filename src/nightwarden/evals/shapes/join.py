@@ -78,8 +78,13 @@ def join(world: World, case: Case) -> Workflow:
 
     with nw.workflow("join", description="Writes an offer for each open order.") as w:
         order = w.add(step(case, orders), id="orders")
-        who = w.add(step(case, buyer, retry_safe=True, label="order {order}"), id="buyer", order=order)
-        much = w.add(step(case, stock, retry_safe=True, label="order {order}"), id="stock", order=order)
+        who = w.add(
+            step(case, buyer, retry_safe=True, label="order {order}"), id="buyer", order=order
+        )
+        much = w.add(
+            step(case, stock, retry_safe=True, label="order {order}"), id="stock", order=order
+        )
         made = w.add(step(case, offer, retry_safe=True), id="offer", buyer=who, stock=much)
-        w.add(step(case, offers), id="offers", each=made.collect())
+        end = w.add(step(case, offers), id="offers", each=made.collect())
+        w.output("result", end)
     return w.build()

@@ -71,7 +71,8 @@ def loop(world: World, case: Case) -> Workflow:
         summed = w.add(step(case, add), id="add", so_far=value, amount=read)
         on = w.add(step(case, more), id="more", so_far=summed)
         w.feed(again, next=summed, condition=on)
-        w.add(step(case, closing), id="closing", end=again.slot("done"))
+        end = w.add(step(case, closing), id="closing", end=again.slot("done"))
+        w.output("result", end)
     return w.build()
 
 

@@ -86,5 +86,6 @@ def nested(world: World, case: Case) -> Workflow:
         one = w.add(step(case, shelves, retry_safe=True, label="{shop}"), id="shelves", shop=name)
         read = w.add(step(case, price, retry_safe=True, label="{shelf}"), id="price", shelf=one)
         per_shop = w.add(step(case, shop), id="shop", each=read.collect())
-        w.add(step(case, prices), id="prices", each=per_shop.collect())
+        end = w.add(step(case, prices), id="prices", each=per_shop.collect())
+        w.output("result", end)
     return w.build()

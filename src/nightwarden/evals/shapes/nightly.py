@@ -73,9 +73,12 @@ def nightly(world: World, case: Case) -> Workflow:
 
     with nw.workflow("nightly", description="Stores documents, piece by piece, to search by.") as w:
         each = w.add(step(case, documents), id="documents")
-        cut = w.add(step(case, pieces, retry_safe=True, label="{document}"), id="pieces", document=each)
+        cut = w.add(
+            step(case, pieces, retry_safe=True, label="{document}"), id="pieces", document=each
+        )
         made = w.add(step(case, vector, retry_safe=True, label="{piece}"), id="vector", piece=cut)
         kept = w.add(step(case, stored, label="{piece}"), id="stored", piece=cut, vector=made)
         count = w.add(step(case, counted), id="counted", stored=kept.collect())
-        w.add(step(case, night), id="night", counts=count.collect())
+        end = w.add(step(case, night), id="night", counts=count.collect())
+        w.output("result", end)
     return w.build()

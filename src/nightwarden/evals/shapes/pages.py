@@ -89,5 +89,6 @@ def pages(world: World, case: Case) -> Workflow:
         each = w.add(step(case, addresses), id="addresses")
         got = w.add(step(case, page, retry_safe=True, label="{address}"), id="page", address=each)
         read = w.add(step(case, entry, retry_safe=True), id="entry", text=got)
-        w.add(step(case, table), id="table", entries=read.collect())
+        end = w.add(step(case, table), id="table", entries=read.collect())
+        w.output("result", end)
     return w.build()

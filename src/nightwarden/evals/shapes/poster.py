@@ -106,8 +106,7 @@ def poster(world: World, case: Case) -> Workflow:
         large = w.add(
             step(case, upscale, retry_safe=True), id="upscale", takes=takes, choice=choice
         )
-        out = w.add(
-            step(case, publish, idempotent_by="key"), id="publish", poster=large, key=text
-        )
-        w.add(step(case, notify), id="notify", receipt=out)
+        out = w.add(step(case, publish, idempotent_by="key"), id="publish", poster=large, key=text)
+        end = w.add(step(case, notify), id="notify", receipt=out)
+        w.output("result", end)
     return w.build()
