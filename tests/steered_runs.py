@@ -7,12 +7,8 @@ type is called `t.Agent`, so that it counts as one that reads messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 
 import nightwarden as nw
-from nightwarden.session import Session
-from nightwarden.spec.load import load_text
-from nightwarden.spec.workflow import Workflow
 
 AGENT = """
 version: 1

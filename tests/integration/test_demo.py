@@ -125,7 +125,8 @@ def test_the_report_lies_where_the_demo_says(demo: Demo) -> None:
     }
     report = (demo.place / places["report"]).read_text(encoding="utf-8")
     for number in MISSING:
-        assert re.search(rf"^ +{number}  http\S+/p/{number}  \(e\d+, by \w+\)$", report, re.MULTILINE)
+        named = rf"^ +{number}  http\S+/p/{number}  \(e\d+, by \w+\)$"
+        assert re.search(named, report, re.MULTILINE)
 
 
 def test_the_commands_to_try_next_work_as_they_stand(demo: Demo) -> None:
