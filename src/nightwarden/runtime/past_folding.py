@@ -55,6 +55,7 @@ class _Fold:
     def __init__(self) -> None:
         self.past = Past()
         self.open_costs: dict[Key, int] = {}
+        self.reserved: dict[tuple[str, int], tuple[Key, int]] = {}
         self.open_calls: dict[tuple[str, int], tuple[Key, int]] = {}
         self.asked: set[str] = set()
         self.skips: dict[tuple[str, str], StickySkip] = {}
@@ -70,7 +71,7 @@ class _Fold:
                 self.event(_any.decode(line))
         if not past.started:
             raise StoreError("the record does not begin with run_started: it cannot be resumed")
-        for (node, _, _), cost in self.open_costs.items():
+        for (node, _, _), cost in (*self.open_costs.items(), *self.reserved.values()):
             past.costs[node] += cost
         for key, worst in self.open_calls.values():
             past.costs[key[0]] += worst
@@ -160,6 +161,25 @@ class _Fold:
     def call_booked(self, event: Mapping[str, Any]) -> None:
         self.open_calls.pop((str(event.get("budget")), int(event.get("reservation", 0))), None)
 
+    def turn_reserved(self, event: Mapping[str, Any]) -> None:
+        """A model turn begins; until it is booked, nobody knows what it costs."""
+        if event.get("node_id"):
+            key = _key(event)
+            turn = (str(event.get("budget")), int(event.get("reservation", 0)))
+            self.reserved[turn] = key, int(event.get("worst_micro_usd", 0))
+            self.past.touched.setdefault(key, ASKING)
+
+    def turn_booked(self, event: Mapping[str, Any]) -> None:
+        turn = (str(event.get("budget")), int(event.get("reservation", 0)))
+        key, _ = self.reserved.pop(turn, (None, 0))
+        if key is None:
+            return
+        asking = any(other == key for other, _ in self.reserved.values())
+        if event.get("cost_micro_usd"):
+            self.past.touched[key] = "it spent money"
+        elif self.past.touched.get(key) == ASKING and not asking:
+            del self.past.touched[key]
+
     def wrote_on_the_way(self, event: Mapping[str, Any]) -> None:
         self.past.touched.setdefault(_key(event), "it wrote a file")
 
@@ -238,6 +258,9 @@ class _Fold:
         found.outcome = outcome
 
 
+ASKING: Final = "it was asking a model, and nobody knows what that cost"
+
+
 def _key(event: Mapping[str, Any]) -> Key:
     return (
         str(event["node_id"]),
@@ -253,6 +276,8 @@ _HANDLERS: Final[Mapping[str, Any]] = {
     "invocation_spent": _Fold.spent_on_the_way,
     "budget_reserved": _Fold.call_reserved,
     "budget_committed": _Fold.call_booked,
+    "budget_reserved": _Fold.turn_reserved,
+    "budget_committed": _Fold.turn_booked,
     "asset_written": _Fold.wrote_on_the_way,
     "invocation_suspended": _Fold.paused,
     "control_sent": _Fold.control_sent,
