@@ -161,7 +161,7 @@ def test_what_a_reader_has_not_used_is_left(seed: int | None) -> None:
 def test_the_record_says_how_many_items_were_used_and_not_how_many_were_shown(
     tmp_path: Path,
 ) -> None:
-    """row: K3-RESUME"""
+    """row: K3-RESUME-READER"""
 
     async def stage(value: Stream[int]) -> AsyncIterator[int]:
         found = 0

@@ -56,7 +56,6 @@ class _Fold:
         self.past = Past()
         self.open_costs: dict[Key, int] = {}
         self.reserved: dict[tuple[str, int], tuple[Key, int]] = {}
-        self.open_calls: dict[tuple[str, int], tuple[Key, int]] = {}
         self.asked: set[str] = set()
         self.skips: dict[tuple[str, str], StickySkip] = {}
         self.used = self.spent = 0
@@ -73,10 +72,6 @@ class _Fold:
             raise StoreError("the record does not begin with run_started: it cannot be resumed")
         for (node, _, _), cost in (*self.open_costs.items(), *self.reserved.values()):
             past.costs[node] += cost
-        for key, worst in self.open_calls.values():
-            past.costs[key[0]] += worst
-            if worst and key not in past.returned and key not in past.broken:
-                past.touched[key] = "a model call was cut off, and what it cost is not known"
         past.bounds_state = BoundsState(
             decisions_used=self.used + len(self.asked),
             spent_micro_usd=self.spent,
@@ -150,20 +145,9 @@ class _Fold:
         self.open_costs[key] = self.open_costs.get(key, 0) + cost
         self.past.touched[key] = "it spent money"
 
-    def call_reserved(self, event: Mapping[str, Any]) -> None:
-        """A step was about to ask a model: until it is booked, its worst case counts."""
-        number = int(event.get("reservation", 0))
-        if event.get("node_id"):
-            worst = int(event.get("worst_micro_usd", 0))
-            self.open_calls[str(event.get("budget")), number] = (_key(event), worst)
-            self.past.last_call = max(self.past.last_call, number)
-
-    def call_booked(self, event: Mapping[str, Any]) -> None:
-        self.open_calls.pop((str(event.get("budget")), int(event.get("reservation", 0))), None)
-
     def turn_reserved(self, event: Mapping[str, Any]) -> None:
         """A model turn begins; until it is booked, nobody knows what it costs."""
-        if event.get("node_id"):
+        if event.get("node_id") and event.get("worst_micro_usd"):
             key = _key(event)
             turn = (str(event.get("budget")), int(event.get("reservation", 0)))
             self.reserved[turn] = key, int(event.get("worst_micro_usd", 0))
@@ -258,7 +242,7 @@ class _Fold:
         found.outcome = outcome
 
 
-ASKING: Final = "it was asking a model, and nobody knows what that cost"
+ASKING: Final = "a model call was cut off, and what it cost is not known"
 
 
 def _key(event: Mapping[str, Any]) -> Key:
@@ -274,8 +258,6 @@ _HANDLERS: Final[Mapping[str, Any]] = {
     "run_resumed": _Fold.run_resumed,
     **dict.fromkeys(ENDS, _Fold.run_ended),
     "invocation_spent": _Fold.spent_on_the_way,
-    "budget_reserved": _Fold.call_reserved,
-    "budget_committed": _Fold.call_booked,
     "budget_reserved": _Fold.turn_reserved,
     "budget_committed": _Fold.turn_booked,
     "asset_written": _Fold.wrote_on_the_way,
