@@ -21,7 +21,12 @@ _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 # A deadline would make a loaded machine fail a sound test.
 settings.register_profile("default", deadline=None)
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW_IS_FINE
+    "ci",
+    deadline=None,
+    max_examples=80,
+    derandomize=True,
+    database=None,
+    suppress_health_check=_SLOW_IS_FINE,
 )
 settings.register_profile(
     "soak", deadline=None, max_examples=5_000, suppress_health_check=_SLOW_IS_FINE

@@ -25,7 +25,7 @@ def meaning_of(case: Case, *, keep_going: bool = False) -> Meaning:
     )
 
 
-@settings(max_examples=70)
+@settings(max_examples=50)
 @given(cases())
 def test_every_edge_settles_once_for_every_item_of_its_scope(case: Case) -> None:
     """kernel.md §1, ledger equations (2) and (4)."""
@@ -51,7 +51,7 @@ def test_every_edge_settles_once_for_every_item_of_its_scope(case: Case) -> None
     event(f"depth {max(map(len, analysis.scopes.values()))}")
 
 
-@settings(max_examples=70)
+@settings(max_examples=50)
 @given(cases())
 def test_every_item_is_counted_once_at_every_exit(case: Case) -> None:
     """kernel.md §1, ledger equation (1), and the charge of every lost item."""
@@ -68,7 +68,7 @@ def test_every_item_is_counted_once_at_every_exit(case: Case) -> None:
             event(word)
 
 
-@settings(max_examples=70)
+@settings(max_examples=50)
 @given(cases(failing=True))
 def test_values_carry_interventions_only(case: Case) -> None:
     """kernel.md §1, Cause."""

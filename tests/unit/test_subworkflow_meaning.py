@@ -185,7 +185,7 @@ def outer_case(inner: Case, pre: Sequence[str]) -> Within:
     return Within(made, acts, {}, inner.max_retries, inner=inner)
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(cases(), PRE)
 def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
     case: Case, pre: list[str]
@@ -199,7 +199,7 @@ def test_below_a_fan_out_each_item_means_what_the_workflow_means_alone(
     event(f"ties {any(e.target_slot in TIES for e in outer.workflow.edges)}")
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(cases(), PRE)
 def test_an_item_that_never_comes_runs_nothing_inside(case: Case, pre: list[str]) -> None:
     """Nor a step that follows nothing: a branch not taken never runs, and neither does a loss."""
@@ -232,7 +232,7 @@ def strict(inner: Workflow) -> Workflow:
     return replace(inner, types=types, edges=tuple(edges))
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(cases(), PRE, PACES)
 def test_the_kernel_does_what_the_inlined_workflow_means(
     case: Case, pre: list[str], pace: Pace
@@ -271,7 +271,7 @@ def one_edge_a_list(inner: Workflow) -> Workflow:
     return replace(inner, edges=tuple(edges))
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(cases())
 def test_where_nothing_has_to_be_tied_the_graph_is_the_one_drawn_by_hand(case: Case) -> None:
     made = inlined(case.workflow, {"cfg": {}}, x="cfg")

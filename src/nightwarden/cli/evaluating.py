@@ -195,7 +195,12 @@ def _remark(out: Output, subject: Subject, scores: Sequence[Score]) -> None:
             "yellow",
         )
         return
-    lost = [asked for each in scores for asked in each.decisions if asked.by_bounds]
+    lost = [
+        asked
+        for each in scores
+        for asked in each.decisions
+        if asked.by_bounds and asked.decision.model
+    ]
     if lost:
         why = lost[0].decision.rationale
         out.note(f"{count(len(lost), 'decision')} without a usable answer: {why}", "yellow")

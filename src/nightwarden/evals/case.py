@@ -88,7 +88,7 @@ class Case:
     purposes: Mapping[str, str] = field(default_factory=dict)
     purse_usd: float | None = None
     items: int = 0
-    bounds: Bounds = Bounds()
+    bounds: Bounds = field(default_factory=Bounds)
 
     @property
     def shape_name(self) -> str:

@@ -37,7 +37,8 @@ class Labelled(SupervisorBase):
     def _verdict(self, escalation: Escalation) -> Verdict:
         right = self._case.right_at(escalation.node_id, show(escalation.lineage))
         instead = () if self._instead is None else (self._instead,)
-        for verdict in (*instead, *right):
+        candidates: tuple[Verdict, ...] = (*instead, *right)
+        for verdict in candidates:
             if action_of(verdict) in escalation.allowed_actions:
                 return verdict
         return Fail(reason=self._case.why)

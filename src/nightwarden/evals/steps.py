@@ -18,9 +18,12 @@ Step = Callable[..., Any]
 
 
 def step(case: Case, function: Callable[..., Any], **promises: Any) -> Step:
-    """The function as a node, called `eval.Name`; the case's promises and purpose come first."""
+    """The function as a node, called `shape.Name`; the case's promises and purpose come first.
+
+    Nothing in the name says that it is an evaluation: a model is to answer as it would.
+    """
     name = function.__name__
     function.__doc__ = case.purposes.get(name, function.__doc__)
-    kind = f"eval.{name.title().replace('_', '')}"
+    kind = f"{case.shape_name}.{name.title()}"
     made: Step = nw.node(type=kind, **{**promises, **case.promises.get(name, {})})(function)
     return made

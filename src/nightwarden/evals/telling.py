@@ -110,7 +110,7 @@ def _figures(t: Totals, gates: dict[str, Gate]) -> Iterator[str]:
 
 
 def _row(name: str, value: str, gate: str = "") -> str:
-    return f"  {name:<18}{value:<32}{gate}".rstrip()
+    return f"  {name:<18}{gate:<18}{value}".rstrip()
 
 
 def _gate(gate: Gate, limit: str) -> str:
@@ -151,7 +151,11 @@ def _wrong(scores: Sequence[Score]) -> Iterator[str]:
         yield f"  {each.case.name}: {came_to(each)}"
         if each.decisions:
             yield cut(f"      {_said(_telling(each))}", _WIDTH)
-        yield cut(f"      labelled {'/'.join(map(str, each.case.actions()))}: {each.case.why}", 160)
+        yield cut(f"      labelled {_verbs(each)}: {each.case.why}", 160)
+
+
+def _verbs(score: Score) -> str:
+    return " or ".join(WORDS[action] for action in score.case.actions()) or "unasked"
 
 
 def came_to(score: Score) -> str:

@@ -41,7 +41,7 @@ class Fault:
 
 
 class World:
-    """The outside of one run. `posts` are what arrived, by key, in order; money in micro-dollars."""
+    """The outside of one run. `posts` is what arrived, key and text, in order."""
 
     def __init__(
         self, faults: Iterable[Fault], replies: Mapping[str, str], *, purse_usd: float | None

@@ -5,6 +5,17 @@ One file a family; `codec.py` turns events into lines, `render.py` into words.
 Read next: `base.py`.
 """
 
+from nightwarden.events.agent import (
+    AssistantText,
+    BudgetExceeded,
+    BudgetWarning,
+    LlmStepFinished,
+    ToolCalled,
+    ToolFailed,
+    ToolStarted,
+    UsageProgress,
+    UserPrompt,
+)
 from nightwarden.events.base import FORMAT, Event
 from nightwarden.events.budget import Booking, BudgetCommitted, BudgetReserved, BudgetState
 from nightwarden.events.codec import decode_lines, encode
@@ -64,10 +75,13 @@ from nightwarden.events.supervision import (
 __all__ = [
     "FORMAT",
     "AssetWritten",
+    "AssistantText",
     "Booking",
     "BudgetCommitted",
+    "BudgetExceeded",
     "BudgetReserved",
     "BudgetState",
+    "BudgetWarning",
     "ControlSent",
     "Event",
     "InputClosed",
@@ -79,6 +93,7 @@ __all__ = [
     "InvocationSucceeded",
     "InvocationSuspended",
     "ItemEmitted",
+    "LlmStepFinished",
     "Log",
     "NodeFinished",
     "NodeProgress",
@@ -104,11 +119,16 @@ __all__ = [
     "SupervisorDecision",
     "SupervisorEscalation",
     "SupervisorOutcome",
+    "ToolCalled",
+    "ToolFailed",
+    "ToolStarted",
+    "UsageProgress",
     "UserMessageCancelled",
     "UserMessageConsumed",
     "UserMessageDelivered",
     "UserMessageExpired",
     "UserMessageQueued",
+    "UserPrompt",
     "WindowWidened",
     "decode_lines",
     "encode",

@@ -114,6 +114,10 @@ class Bus:
                 self._log.append(line)
             except StoreError as error:
                 self._lose(error)
+        if self._subscribers:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber(event)

@@ -93,6 +93,11 @@ class Coordinator:
         return self._trigger.state
 
     @property
+    def closed(self) -> bool:
+        """Whether the run is over."""
+        return self._trigger.closed
+
+    @property
     def dropped(self) -> int:
         """Events it never saw, because it could not keep up."""
         return self._inbox.dropped

@@ -9,6 +9,8 @@ Read next: `spec/supervisors.py`.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,3 +74,11 @@ def _chosen(found: tuple[SupervisorSpec, ...], name: str, file: str) -> Supervis
     else:
         message, remedy = "there is no supervisor in it", "begin with monitors:, or supervisors:"
     raise SpecError([Problem(rule="no-supervisor", message=message, remedy=remedy, file=file)])
+
+
+def safe_name(name: str) -> str:
+    """A file name for a supervisor's name, its own for each."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]
+    if plain == name and name:
+        return plain
+    return f"{plain}-{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=4).hexdigest()}"

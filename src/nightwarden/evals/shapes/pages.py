@@ -25,7 +25,8 @@ from nightwarden.spec.workflow import Workflow
 GOODS: Final = (
     "kettle", "lamp", "chair", "clock", "shelf", "table",
     "mirror", "basket", "candle", "carpet", "curtain", "cushion",
-    "vase", "stool", "desk", "bench", "frame", "hook", "tray", "jug", "bowl", "plate", "spoon", "cup",
+    "vase", "stool", "desk", "bench", "frame", "hook", "tray", "jug",
+    "bowl", "plate", "spoon", "cup",
 )  # fmt: skip
 USUAL: Final = 6
 

@@ -71,7 +71,7 @@ def poster(world: World, case: Case) -> Workflow:
         return [first, Take(f"{description}, take 2", 0.8, licensed=not unlicensed)]
 
     async def check(takes: list[Take]) -> Choice:
-        """Choose the take to print: the first, if its contrast is at least 0.4 and it is licensed."""
+        """Choose the take to print: one that is licensed, with a contrast of at least 0.4."""
         if takes[0].contrast >= 0.4:
             return Choice(1)
         raise RecoverableError(

@@ -20,6 +20,7 @@ import msgspec
 from pydantic import Field
 
 from nightwarden.errors import NodeError
+from nightwarden.nodes.builtin._shapes import JsonSchema
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.define import node
 from nightwarden.nodes.io import outputs
@@ -117,7 +118,7 @@ async def judge(
     model: ModelName,
     ctx: Context,
     *,
-    schema: dict[str, Any] = {},  # noqa: B006  (never changed; a slot's default is a value)
+    schema: JsonSchema = {},  # noqa: B006  (never changed; a slot's default is a value)
     verdicts: list[str] = [],  # noqa: B006
     workspace: Path = Path("."),
     instructions: str = "",

@@ -11,9 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import hashlib
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -30,6 +28,7 @@ from nightwarden.steering.claude.box import SessionBox
 from nightwarden.steering.claude.observer import TranscriptObserver
 from nightwarden.steering.claude.sessions import find_transcript, is_alive
 from nightwarden.steering.coordinator import Coordinator
+from nightwarden.steering.files import safe_name
 from nightwarden.steering.mailbox import Message, event_of
 from nightwarden.steering.monitors import Tallies
 from nightwarden.steering.ports import Evaluator
@@ -164,14 +163,6 @@ def _locked(path: Path) -> IO[str] | None:
             "give this one another --name"
         ) from error
     return file
-
-
-def safe_name(name: str) -> str:
-    """A file name for a supervisor's name, its own for each."""
-    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]
-    if plain == name and name:
-        return plain
-    return f"{plain}-{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
 
 
 def without_hooks(project: Path) -> str:
