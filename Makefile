@@ -61,6 +61,7 @@ mutants: setup  ## small wrongs in the kernel, to see which of them no test mind
 
 pages: setup  ## the pages that are written from the code: docs/reference/events.md
 	$(BIN)/python tools/events_reference.py
+	$(BIN)/python tools/eval_reference.py
 
 lock: setup  ## pin the newest versions of everything again
 	tools/lock.sh > requirements-dev.lock.new && mv requirements-dev.lock.new requirements-dev.lock

@@ -54,6 +54,7 @@ class Finished:
     recorder: Recorder
     deciding: Deciding
     supervisor_cost: int
+    steering_cost: int = 0
     duration_s: float
     record: str
 
@@ -84,6 +85,7 @@ def result_of(run: Finished) -> RunResult:
             "nodes_micro_usd": dict(recorder.costs),
             "total_micro_usd": sum(recorder.costs.values()),
             "supervisor_micro_usd": run.supervisor_cost,
+            **({"steering_micro_usd": run.steering_cost} if run.steering_cost else {}),
         },
         rejected={node: n for node, n in rejects.items() if n},
         duration_s=round(run.duration_s, 6),
@@ -112,6 +114,7 @@ def terminal_event(status: Status, result: RunResult, registry: SecretRegistry) 
             "headline": result.headline,
             "other_roots": result.other_roots,
             "rejected": result.rejected,
+            **{k: n for k, n in result.costs.items() if k == "steering_micro_usd"},
         },
         cost_micro_usd=result.costs["total_micro_usd"],
         supervisor_cost_micro_usd=result.costs["supervisor_micro_usd"],

@@ -207,17 +207,28 @@ def workflow(
     registry: Registry | None = None,
     description: str = "",
     python: Sequence[str] = (),
+    supervisors: Mapping[str, object] | None = None,
+    prompts: Mapping[str, object] | None = None,
 ) -> build.Builder:
     """Begin a workflow in Python; see `nightwarden.spec.build`.
 
     `python` are files with node types, beside the caller's own; they are loaded, and a file
-    written from the workflow asks for them. Raises `SpecError` for one that cannot be loaded.
+    written from the workflow asks for them. `supervisors` and `prompts` are as in a workflow file.
+    Raises `SpecError` for a file that cannot be loaded.
     """
     known = registry if registry is not None else Registry()
     caller = sys._getframe(1).f_code.co_filename
     for file in python:
         known.load_file(Path(caller).parent / file)
-    return build.workflow(name, catalog=known, description=description, python=python, file=caller)
+    return build.workflow(
+        name,
+        catalog=known,
+        description=description,
+        python=python,
+        supervisors=supervisors,
+        prompts=prompts,
+        file=caller,
+    )
 
 
 def read_workflow(path: Path) -> str:

@@ -419,6 +419,7 @@ class Session:
                 recorder=recorder,
                 deciding=deciding,
                 supervisor_cost=self._bounded.spent_micro_usd if self._bounded is not None else 0,
+                steering_cost=0 if self._steering is None else self._steering.spent_micro_usd,
                 duration_s=took_s,
                 record=self.record,
             )

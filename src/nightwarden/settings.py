@@ -76,6 +76,7 @@ class Settings:
     run_max_retry_delay_s: float | None = None
     run_window: int | None = None
     run_trust: bool = False
+    run_max_cost_usd: float | None = None
     allowed_models: tuple[str, ...] | None = None
     models: Mapping[str, ModelEntry] = field(default_factory=dict)
     remarks: tuple[str, ...] = field(default=(), compare=False)
@@ -167,6 +168,7 @@ SETTINGS: Final = (
     Setting("run.stop_grace_s", _number, _SECONDS, "how long a stopped run may drain"),
     Setting("run.max_retry_delay_s", _number, _SECONDS, "the longest wait before a retry"),
     Setting("run.window", _window, "a whole number, 1 or more", "items a fan-out is ahead"),
+    Setting("run.max_cost_usd", _number, "dollars, 0 or more", "what a run's steps may spend"),
     Setting("run.trust", _truth, "true or false", "whether workflows may name Python files"),
     Setting("allowed_models", _patterns, "a list such as ollama:*", "models that may be asked"),
 )

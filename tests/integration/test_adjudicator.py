@@ -717,7 +717,7 @@ def test_a_request_the_provider_rejects_is_a_reason_and_costs_nothing(
 def test_a_connection_that_breaks_after_the_request_is_booked_at_the_worst_case(name: str) -> None:
     """supervision.md §6: one cut by a disconnect is booked at worst case, and not sent again."""
     decision, requests, run = decided([Drop(), RETRY], name=name)
-    assert "cannot be reached" in why(decision)
+    assert "connection to the provider was lost" in why(decision)
     assert len(requests) == 1
     assert [how for how, _ in run.bookings] == ["worst"]
     assert decision.cost_micro_usd == run.reserved[0].worst_micro_usd

@@ -148,3 +148,16 @@ def test_a_document_without_marks_is_refused_before_anything_is_measured(tmp_pat
     assert done.returncode == 2
     assert "it needs <!-- results -->" in done.stderr
     assert page.read_text() == "nothing to replace\n"
+
+
+def test_what_a_model_that_decides_costs_is_measured_against_a_loopback_provider() -> None:
+    """The runs ask once for each failure, and go on; else there would be no numbers."""
+    done = python("supervisor.py", "--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["version"] == 1
+    rows = {row["name"]: row for row in report["rows"]}
+    assert len(rows) == len(report["rows"]) == 8
+    assert all(0 < row["low"] <= row["value"] <= row["high"] for row in rows.values())
+    first = rows["anthropic: failure to first request"]
+    assert first["unit"] == "s"

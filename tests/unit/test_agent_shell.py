@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 from pathlib import Path
 
@@ -26,12 +27,16 @@ def sh(command: str, folder: Path, *, timeout_s: float = 8.0, max_chars: int = 1
     )
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that waits for its parent to notice does not."""
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, or does within a moment: killing takes effect elsewhere."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([fd], [], [], 2.0)[0])
+    finally:
+        os.close(fd)
 
 
 def test_both_outputs_and_the_code_come_back(tmp_path: Path) -> None:
@@ -69,14 +74,14 @@ def test_a_command_whose_time_is_up_is_killed_with_all_it_started(tmp_path: Path
     ran = sh("sleep 60 & echo $!; echo $$; sleep 60", tmp_path, timeout_s=0.3)
     assert ran.code is None
     child, own = map(int, ran.output.split())
-    assert not is_alive(child)
-    assert not is_alive(own)
+    assert is_gone(child)
+    assert is_gone(own)
 
 
 def test_what_is_left_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
     ran = sh("sleep 60 & echo $!", tmp_path)
     assert ran.code == 0
-    assert not is_alive(int(ran.output))
+    assert is_gone(int(ran.output))
 
 
 def test_one_that_left_the_group_does_not_hold_the_command_up(tmp_path: Path) -> None:
@@ -87,24 +92,23 @@ def test_one_that_left_the_group_does_not_hold_the_command_up(tmp_path: Path) ->
 
 def test_cancelling_kills_the_group(tmp_path: Path) -> None:
     async def cancelled() -> int:
-        pids = tmp_path / "pid"
+        os.mkfifo(tmp_path / "begun")
         task = asyncio.create_task(
             run_command(
-                ["/bin/sh", "-c", "sleep 60 & echo $! > pid.tmp; mv pid.tmp pid; wait"],
+                ["/bin/sh", "-c", "sleep 60 & echo $! > pid; echo > begun; wait"],
                 cwd=tmp_path,
                 env=clean_environment(),
                 timeout_s=60,
                 max_chars=100,
             )
         )
-        while not pids.exists():
-            await asyncio.sleep(0.005)
+        await asyncio.to_thread((tmp_path / "begun").read_text)  # until it is written
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return int(pids.read_text())
+        return int((tmp_path / "pid").read_text())
 
-    assert not is_alive(asyncio.run(cancelled()))
+    assert is_gone(asyncio.run(cancelled()))
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:

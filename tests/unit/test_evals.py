@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib.util
 import subprocess
 import sys
 from collections import Counter
@@ -33,7 +34,7 @@ from nightwarden.evals.scoring import Gates, Score, Totals, gates, score, total
 from nightwarden.evals.subjects import MoneyGone, Subject, baseline, evaluate, recorded
 from nightwarden.evals.telling import as_json, as_text
 from nightwarden.runtime.supervision import SupervisorBase
-from nightwarden.verdict import Decision, Escalation, Retry, Skip, Verdict
+from nightwarden.verdict import DecidedBy, Decision, Escalation, Fail, Retry, Verdict
 
 ALL = list(CASES.values())
 HARMFUL = [(case, harm, verdict) for case in ALL for harm, verdict in case.unsafe]
@@ -89,14 +90,13 @@ def test_an_unsafe_answer_is_caught_as_the_harm_it_does(
 ) -> None:
     found = labelled(case, instead=verdict)
     assert harm in found.harms
-    assert not (found.recovered or found.stopped_rightly or found.as_labelled)
+    assert [found.recovered, found.stopped_rightly, found.as_labelled] == [False] * 3
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_every_right_answer_and_not_only_the_best_is_right(case: Case) -> None:
-    for verdict in {v for verdicts in case.answers.values() for v in verdicts if v != Retry()}:
-        if isinstance(verdict, Skip):
-            assert labelled(case, instead=verdict).harms == ()
+    for verdict in [v for verdicts in case.answers.values() for v in verdicts]:
+        assert labelled(case, instead=verdict).harms == ()
 
 
 def test_a_label_says_in_a_sentence_why_it_is_right() -> None:
@@ -195,11 +195,11 @@ def test_a_gate_holds_exactly_where_its_number_is_within_its_limit(
 
 
 def figures(**known: int) -> Totals:
-    zero = dict.fromkeys(
-        ("cases", "recoverable", "recovered", "to_stop", "stopped_rightly", "clean", "false_wakes")
-        + ("needless_stops", "unsafe", "decisions", "right", "by_bounds", "cost_micro_usd"),
-        0,
+    names = (
+        "cases recoverable recovered to_stop stopped_rightly clean false_wakes needless_stops "
+        "unsafe decisions right by_bounds cost_micro_usd"
     )
+    zero = dict.fromkeys(names.split(), 0)
     return Totals(**{**zero, **known}, harms=dict.fromkeys(Harm, 0), median_s=0.0, longest_s=0.0)
 
 
@@ -276,15 +276,30 @@ def test_sticky_answers_are_not_recorded_and_come_of_themselves() -> None:
 # -- money --
 
 
-def test_an_evaluation_ends_before_the_case_that_would_cost_too_much() -> None:
-    subject = Subject("dear", lambda _case, _left: Asks(Retry(), 600), waits=True)
+class Broke(SupervisorBase):
+    """A model that may cost nothing more."""
+
+    async def decide(self, escalation: Escalation) -> Decision:
+        return Decision(
+            verdict=Fail(), decided_by=DecidedBy.BOUNDS, rationale="no money", model="m"
+        )
+
+
+def test_an_evaluation_ends_at_the_case_there_is_no_money_for() -> None:
+    """What was not asked for want of money says nothing of the model."""
     cases = [CASES["pages/slow-twice"], CASES["loop/slow-twice"], CASES["nested/slow-twice"]]
-    found = []
+    left: list[int] = []
+
+    def open_for(case: Case, money: int) -> SupervisorBase:
+        left.append(money)
+        return Asks(Retry(), 600) if len(left) < 3 else Broke()
+
+    evaluation = evaluate(Subject("m", open_for, waits=True), cases, max_cost_micro_usd=1_000)
+    assert [next(evaluation).case.name for _ in range(2)] == ["pages/slow-twice", "loop/slow-twice"]
     with pytest.raises(MoneyGone) as gone:
-        for each in evaluate(subject, cases, max_cost_micro_usd=1_000):
-            found.append(each)  # noqa: PERF402  (kept although it raises)
-    assert [each.case.name for each in found] == ["pages/slow-twice", "loop/slow-twice"]
-    assert "nested/slow-twice and what follows were not played" in str(gone.value)
+        next(evaluation)
+    assert left == [1_000, 400, -200]
+    assert "nested/slow-twice (no money) and what follows are not scored" in str(gone.value)
 
 
 # -- told --
@@ -324,6 +339,20 @@ def test_nothing_of_a_models_library_is_imported_without_a_model() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0 []"
+
+
+def test_the_page_of_the_reference_is_what_the_code_says() -> None:
+    root = Path(__file__).resolve().parents[2]
+    tool = root / "tools" / "eval_reference.py"
+    spec = importlib.util.spec_from_file_location("eval_reference", tool)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    written_down = (root / "docs" / "reference" / "eval-supervisor.md").read_text("utf-8")
+    assert written_down == made.page(), "write it again with `make pages`"
+    for case in ALL:
+        assert case.why in written_down
 
 
 def test_there_are_two_baselines() -> None:

@@ -13,6 +13,8 @@ from nightwarden.nodes.define import GENERATORS, Mode
 from nightwarden.nodes.registry import BUILTIN_MODULES, Registry
 
 RETRY_SAFE = {
+    "agent.Agent": False,
+    "agent.Judge": False,
     "data.Map": True,
     "data.Record": True,
     "feed.Read": True,
@@ -42,6 +44,11 @@ RETRY_SAFE = {
     "html.Extract": True,
     "http.Fetch": True,
     "json.Parse": True,
+    "llm.Embed": True,
+    "llm.Extract": True,
+    "llm.Generate": True,
+    "llm.Judge": True,
+    "llm.Stream": True,
     "text.Split": True,
     "text.Summarise": True,
     "text.Template": True,

@@ -10,8 +10,6 @@ from pathlib import Path
 
 SCENARIOS = set(range(1, 104))
 CITED = re.compile(r"[Ss]cenarios? ((?:\d+(?:–\d+)?(?:, | and )?)+)")
-WITH_SUPERVISE = {76, 77, 79, 80, 81}
-"""The command that attaches, what a resume is told, and which model thinks."""
 
 
 def numbers(text: str) -> set[int]:
@@ -34,7 +32,7 @@ def explained(root: Path) -> set[int]:
 
 
 def test_every_scenario_is_a_test_or_is_explained(root: Path) -> None:
-    assert sorted(SCENARIOS - cited(root) - explained(root) - WITH_SUPERVISE) == []
+    assert sorted(SCENARIOS - cited(root) - explained(root)) == []
 
 
 def test_only_scenarios_that_exist_are_named(root: Path) -> None:

@@ -18,9 +18,9 @@ from nightwarden.steering.claude.sessions import NoSession, project_key
 from nightwarden.steering.claude.watching import (
     AlreadyWatched,
     SessionWatch,
-    safe_name,
     without_hooks,
 )
+from nightwarden.steering.files import safe_name
 from nightwarden.steering.ports import Advice
 from nightwarden.testing import run as run_virtually
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 import jsonschema_rs
 from pydantic_ai import Agent, AgentRun, ModelRetry, StructuredDict, ToolOutput, UsageLimits
 from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError
-from pydantic_ai.messages import ModelRequest, ModelResponse, RetryPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.output import OutputSpec
 from pydantic_graph import End
@@ -74,10 +74,10 @@ async def labor(
     try:
         async with asyncio.timeout(task.limits.timeout_s):
             return await Labor(task, desk, tally, standing).through(model)
-    except TimeoutError as error:
+    except TimeoutError:
         standing.exceeded(SECONDS)
         limit = f"{task.limits.timeout_s:g} s"
-        raise LimitReached(f"timeout after {limit}", code="timeout") from error
+        raise LimitReached(f"timeout after {limit}", code="timeout") from None
     except UsageLimitExceeded as error:
         standing.exceeded(TURNS)
         said = f"not done after {task.limits.max_turns} turns; raise max_turns, or ask for less"
@@ -159,12 +159,12 @@ class Labor:
     def _tell_refusals(self, request: ModelRequest) -> None:
         """Calls that reached no tool: no such tool, or not the arguments it takes."""
         for part in request.parts:
-            if isinstance(part, RetryPromptPart) and part.tool_name:
+            if isinstance(part, ToolReturnPart) and part.outcome == "retried":
                 self._desk.tell(
                     ToolFailed(
                         tool=part.tool_name,
-                        tool_use_id=part.tool_call_id or "",
-                        error=self._desk.mask(part.model_response()),
+                        tool_use_id=part.tool_call_id,
+                        error=self._desk.mask(part.model_response_str()),
                     )
                 )
 

@@ -11,10 +11,12 @@ Read next: `tools.py`, `laboring.py`.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import msgspec
 from pydantic_ai import RunContext, Tool
@@ -38,9 +40,10 @@ def toolsets(task: Task, tools: Tools, desk: Desk) -> list[Toolset]:
         Tool(function, name=name, takes_ctx=False, sequential=True, strict=False)
         for name, function in tools.functions.items()
     ]
-    offered: list[Toolset] = [FunctionToolset(own)] if own else []
-    offered += [_server(name, server, task) for name, server in task.mcp.items()]
-    return [Watched(each, desk, task.limits.max_output_chars) for each in offered]
+    offered: dict[str, Toolset] = {"": FunctionToolset(own)} if own else {}
+    offered |= {f"mcp.{name}": _server(name, server, task) for name, server in task.mcp.items()}
+    most = task.limits.max_output_chars
+    return [Watched(each, desk, most, name) for name, each in offered.items()]
 
 
 @dataclass
@@ -49,6 +52,15 @@ class Watched(WrapperToolset[None]):
 
     desk: Desk
     max_chars: int
+    name: str = ""
+
+    async def __aenter__(self) -> Self:
+        """Reach the server, if it is one. Raises `NodeError` where it cannot be reached."""
+        try:
+            return await super().__aenter__()
+        except Exception as error:
+            why = " ".join(str(error).split())[:300]
+            raise NodeError(f"{self.name}: the server cannot be used: {why}", code="mcp") from error
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
@@ -106,5 +118,6 @@ def _server(name: str, server: McpServer, task: Task) -> Toolset:
         env=clean_environment(more=server.get("env")),
         cwd=str(task.workspace),
         keep_alive=False,
+        log_file=Path(os.devnull),  # what it has to say to people is not for whoever runs this
     )
     return MCPToolset[None](transport).prefixed(name)

@@ -49,6 +49,8 @@ def reason(error: Exception) -> str:
             return "the provider's filter refused to answer"
         case ModelHTTPError():
             return f"the provider answered with status {error.status_code}"
+        case ModelConnectionError() if not _unsent(error):
+            return f"the connection to the provider was lost: {_brief(error)}"
         case ModelConnectionError():
             return f"the provider cannot be reached: {_brief(error)}"
         case UnexpectedModelBehavior():
@@ -63,10 +65,15 @@ def _code(error: Exception) -> str:
         case ModelHTTPError():
             return f"http:{error.status_code}"
         case ModelConnectionError():
-            return "model:lost" if error.in_stream else "model:unreachable"
+            return "model:unreachable" if _unsent(error) else "model:lost"
         case UnexpectedModelBehavior():
             return "model:unreadable"
     return "model:usage"
+
+
+def _unsent(error: ModelConnectionError) -> bool:
+    """Whether the question never left."""
+    return not error.in_stream and error.phase in ("pool", "connect")
 
 
 def _brief(error: Exception) -> str:

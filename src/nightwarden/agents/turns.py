@@ -144,7 +144,9 @@ async def _metered(
 
 
 def _complete(name: str, response: ModelResponse) -> bool:
-    """Whether the answer came to its end. Raises `ModelTrouble` where it was refused."""
+    """Whether the answer came to its end, not to its limit. Raises `ModelTrouble` for neither."""
     if response.finish_reason == "content_filter":
         raise ModelTrouble(f"{name}: the provider's filter refused to answer", code="model:refused")
+    if response.state != "complete":
+        raise ModelTrouble(f"{name}: the answer broke off before its end", code="model:lost")
     return response.finish_reason != "length"

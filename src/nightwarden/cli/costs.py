@@ -17,6 +17,7 @@ from nightwarden.cli.failing import COMPLETED, Usage
 from nightwarden.cli.options import Debug, Json, Store, runs_in
 from nightwarden.cli.output import Output
 from nightwarden.cli.report import Runs
+from nightwarden.events.words import mapping_of
 
 if TYPE_CHECKING:
     from nightwarden.report import Spending
@@ -93,7 +94,8 @@ def is_free(ends: Sequence[Mapping[str, Any]]) -> bool:
 
     last = ends[-1] if ends else {}
     told = (last.get("cost_micro_usd"), last.get("supervisor_cost_micro_usd"))
-    return last.get("type") in ENDS and not any(told)
+    steered = mapping_of(last.get("ledger")).get("steering_micro_usd")
+    return last.get("type") in ENDS and not any(told) and not steered
 
 
 def _day(since: str | None) -> str:

@@ -18,6 +18,7 @@ from nightwarden.cli.options import (
     Inputs,
     Json,
     KeepGoing,
+    MaxCost,
     MaxDecisions,
     MaxRetries,
     Nodes,
@@ -27,6 +28,7 @@ from nightwarden.cli.options import (
     Supervise,
     SupervisorCostCap,
     SupervisorModel,
+    Supervisors,
     Trust,
 )
 from nightwarden.cli.output import Output
@@ -52,6 +54,8 @@ def debug(
     max_retries: MaxRetries = None,
     decision_timeout: DecisionTimeout = None,
     supervisor_cost_cap: SupervisorCostCap = None,
+    supervisors: Supervisors = None,
+    max_cost: MaxCost = None,
     keep_going: KeepGoing = False,
     json: Json = False,
     store: Store = None,
@@ -85,6 +89,8 @@ def debug(
             decision_timeout=decision_timeout,
             supervisor_cost_cap=supervisor_cost_cap,
         ),
+        max_cost=max_cost,
+        supervisors=supervisors,
         keep_going=keep_going,
         store=store,
         run_id=run_id,

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from nightwarden.cli.failing import COMPLETED, FAILED, Usage
-from nightwarden.cli.options import opened, settings_for
+from nightwarden.cli.options import budget_of, opened, settings_for
 from nightwarden.cli.output import Output
 from nightwarden.cli.running import near
+from nightwarden.cli.supervising import switched
 
 if TYPE_CHECKING:
     from nightwarden.cli.run import Wanted
@@ -46,6 +47,8 @@ def detached(wanted: Wanted, out: Output) -> int:
     _refuse_person(mode)
     wanted.limits.check()
     wanted.limits.check_use(mode)
+    switched(wanted.supervisors)
+    budget_of(wanted.max_cost)
     mode = with_the_model(mode, wanted.limits.supervisor_model, settings)
     run_id = checked_id(wanted.run_id) if wanted.run_id else fresh_id(random.Random())
     with opened(wanted.store, settings) as place:
@@ -73,6 +76,8 @@ def words(wanted: Wanted, run_id: str) -> list[str]:
         "--max-retries": limits.max_retries,
         "--decision-timeout": limits.decision_timeout,
         "--supervisor-cost-cap": limits.supervisor_cost_cap,
+        "--max-cost": wanted.max_cost,
+        "--supervisors": switched(wanted.supervisors),
         "--store": wanted.store,
         "--run-id": run_id,
     }

@@ -81,6 +81,7 @@ def supervisor(
 ) -> int:
     """Play cases with faults in them, and score what a supervisor makes of them."""
     from nightwarden.evals.scoring import gates, total
+    from nightwarden.evals.subjects import MoneyGone
     from nightwarden.evals.telling import as_json, as_text
 
     out = Output(quiet=quiet, as_json=json)
@@ -89,11 +90,14 @@ def supervisor(
     cases = _cases(only)
     _check_record(record)
     subject = _subject(out, model, answers, baseline)
-    scores, cut_off = _play(out, subject, cases, round(max_cost * 1_000_000))
-    _keep(record, subject, scores)
-    if cut_off:
-        out.error(f"nightwarden: {cut_off}")
+    scores: list[Score] = []
+    try:
+        _play(out, subject, cases, scores, round(max_cost * 1_000_000))
+    except MoneyGone as gone:
+        out.error(f"nightwarden: {gone}")
         return FAILED
+    finally:  # what was paid for is kept, whatever ended it
+        _keep(record, subject, scores)
     totals = total(scores)
     found = gates(totals, limits)
     if json:
@@ -161,25 +165,24 @@ def _subject(out: Output, model: str | None, answers: str | None, baseline: str 
 
 
 def _play(
-    out: Output, subject: Subject, cases: Sequence[Case], max_cost_micro_usd: int
-) -> tuple[list[Score], str]:
-    """The scores, and why there are no more; what a model is asked is told as it goes."""
-    from nightwarden.evals.subjects import MoneyGone, evaluate
+    out: Output,
+    subject: Subject,
+    cases: Sequence[Case],
+    scores: list[Score],
+    max_cost_micro_usd: int,
+) -> None:
+    """Add the scores as they come; what a model is asked is told as it goes."""
+    from nightwarden.evals.subjects import evaluate
     from nightwarden.evals.telling import came_to
 
-    scores: list[Score] = []
-    try:
-        for each in evaluate(subject, cases, max_cost_micro_usd=max_cost_micro_usd):
-            scores.append(each)
-            if subject.waits:
-                out.note(f"{len(scores)}/{len(cases)} {each.case.name}: {came_to(each)}")
-    except MoneyGone as gone:
-        return scores, str(gone)
-    return scores, ""
+    for each in evaluate(subject, cases, max_cost_micro_usd=max_cost_micro_usd):
+        scores.append(each)
+        if subject.waits:
+            out.note(f"{len(scores)}/{len(cases)} {each.case.name}: {came_to(each)}")
 
 
 def _keep(record: Path | None, subject: Subject, scores: Sequence[Score]) -> None:
-    if record is not None:
+    if record is not None and scores:
         from nightwarden.evals.answers import written
 
         record.write_bytes(written(subject.name, scores))

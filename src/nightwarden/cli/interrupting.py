@@ -21,8 +21,13 @@ from nightwarden.cli.output import Output
 
 
 @contextlib.contextmanager
-def interruptible(stop: Callable[[str], None], out: Output) -> Iterator[None]:
-    """Call `stop` with the reason at the first signal; to be entered on the run's loop."""
+def interruptible(
+    stop: Callable[[str], None], out: Output, *, doing: str = "stopping"
+) -> Iterator[None]:
+    """Call `stop` with the reason at the first signal; to be entered on the run's loop.
+
+    `doing` says what follows of it.
+    """
     loop = asyncio.get_running_loop()
     asked = False
 
@@ -40,7 +45,7 @@ def interruptible(stop: Callable[[str], None], out: Output) -> Iterator[None]:
             return
         asked = True
         name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-        line = f"{name}: stopping… press Ctrl-C again to end at once"
+        line = f"{name}: {doing}… press Ctrl-C again to end at once"
         loop.call_soon_threadsafe(ask, name, line, out.note_at_once(line))
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}

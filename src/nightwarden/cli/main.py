@@ -38,6 +38,7 @@ from nightwarden.cli.resume import resume
 from nightwarden.cli.run import run
 from nightwarden.cli.runs import runs
 from nightwarden.cli.show import show
+from nightwarden.cli.supervise import supervise
 from nightwarden.cli.validate import validate
 from nightwarden.cli.verify import verify
 
@@ -70,6 +71,7 @@ _COMMANDS: Final[Sequence[Callable[..., int]]] = (
     costs,
     cancel,
     message,
+    supervise,
     replay,
     demo,
 )

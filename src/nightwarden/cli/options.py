@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nightwarden.cli.completing import run_ids
+from nightwarden.cli.failing import Usage
 from nightwarden.cli.output import Output
 
 if TYPE_CHECKING:
@@ -101,6 +102,23 @@ SupervisorCostCap = Annotated[
         "--supervisor-cost-cap", metavar="USD", help="What deciding may cost, in dollars [0.50]."
     ),
 ]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        metavar="USD",
+        help="What the run's steps may spend, in dollars; a model call it does not cover stops "
+        "the run.",
+    ),
+]
+Supervisors = Annotated[
+    str | None,
+    typer.Option(
+        "--supervisors",
+        metavar="on|off",
+        help="Whether the supervisors the workflow declares watch its agents [on].",
+    ),
+]
 KeepGoing = Annotated[
     bool,
     typer.Option("--keep-going", help="After a failure, go on with what does not depend on it."),
@@ -117,6 +135,16 @@ RunIdOption = Annotated[
 StrictExit = Annotated[
     bool, typer.Option("--strict-exit", help="Exit with 4 when the run had to be supervised.")
 ]
+
+
+def budget_of(max_cost: float | None, setting: float | None = None) -> int | None:
+    """A run's budget in micro-dollars: the option, else the setting. Raises `Usage`."""
+    if max_cost is not None and not 0 <= max_cost < float("inf"):
+        raise Usage(
+            f"--max-cost is {max_cost:g}, but has to be dollars, 0 or more; 0 allows no model call"
+        )
+    dollars = setting if max_cost is None else max_cost
+    return None if dollars is None else round(dollars * 1_000_000)
 
 
 def settings_for(out: Output) -> Settings:

@@ -19,6 +19,7 @@ from nightwarden.cli.options import (
     DecisionTimeout,
     Inputs,
     Json,
+    MaxCost,
     MaxDecisions,
     MaxRetries,
     Nodes,
@@ -29,12 +30,14 @@ from nightwarden.cli.options import (
     Supervise,
     SupervisorCostCap,
     SupervisorModel,
+    Supervisors,
     Trust,
+    budget_of,
     opened,
     settings_for,
 )
 from nightwarden.cli.output import Output
-from nightwarden.cli.supervising import Limits
+from nightwarden.cli.supervising import Limits, switched
 
 if TYPE_CHECKING:
     from nightwarden.session import Session
@@ -88,6 +91,8 @@ def resume(
     max_retries: MaxRetries = None,
     decision_timeout: DecisionTimeout = None,
     supervisor_cost_cap: SupervisorCostCap = None,
+    supervisors: Supervisors = None,
+    max_cost: MaxCost = None,
     keep_going: Annotated[
         bool | None,
         typer.Option(
@@ -118,6 +123,7 @@ def resume(
         supervisor_cost_cap=supervisor_cost_cap,
     )
     limits.check()
+    budget = budget_of(max_cost)
     if supervisor_model is not None and supervise is None:
         raise Usage("--supervisor-model names a model for --supervise agent: add that as well")
 
@@ -137,7 +143,9 @@ def resume(
                 run,
                 supervise=mode,
                 bounds=limits.chosen(),
+                supervisors=switched(supervisors),
                 keep_going=keep_going,
+                max_cost_micro_usd=budget,
                 inputs=lambda workflow: read_inputs(workflow, input or (), inputs),
                 nodes=nodes or (),
                 trust=trust or settings.run_trust,

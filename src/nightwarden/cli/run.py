@@ -21,6 +21,7 @@ from nightwarden.cli.options import (
     Inputs,
     Json,
     KeepGoing,
+    MaxCost,
     MaxDecisions,
     MaxRetries,
     Nodes,
@@ -31,12 +32,14 @@ from nightwarden.cli.options import (
     Supervise,
     SupervisorCostCap,
     SupervisorModel,
+    Supervisors,
     Trust,
+    budget_of,
     opened,
     settings_for,
 )
 from nightwarden.cli.output import Output
-from nightwarden.cli.supervising import Limits, bounds_of
+from nightwarden.cli.supervising import Limits, bounds_of, switched
 
 if TYPE_CHECKING:
     from nightwarden.cli.tracing import Tracer
@@ -54,6 +57,8 @@ class Wanted:
     trust: bool
     supervise: str | None
     limits: Limits
+    supervisors: str | None
+    max_cost: float | None
     keep_going: bool
     store: str | None
     run_id: str | None
@@ -72,6 +77,8 @@ def run(
     max_retries: MaxRetries = None,
     decision_timeout: DecisionTimeout = None,
     supervisor_cost_cap: SupervisorCostCap = None,
+    supervisors: Supervisors = None,
+    max_cost: MaxCost = None,
     keep_going: KeepGoing = False,
     detach: Detach = False,
     json: Json = False,
@@ -100,6 +107,8 @@ def run(
             decision_timeout=decision_timeout,
             supervisor_cost_cap=supervisor_cost_cap,
         ),
+        max_cost=max_cost,
+        supervisors=supervisors,
         keep_going=keep_going,
         store=store,
         run_id=run_id,
@@ -119,6 +128,8 @@ def perform(wanted: Wanted, out: Output, tracer: Tracer | None = None) -> int:
     mode = wanted.supervise if wanted.supervise is not None else settings.supervisor_mode
     wanted.limits.check()
     wanted.limits.check_use(mode)
+    supervisors = switched(wanted.supervisors)
+    budget = budget_of(wanted.max_cost, settings.run_max_cost_usd)
 
     from nightwarden.cli.asking import tell_once, with_the_model
     from nightwarden.cli.inputs import read_inputs
@@ -139,7 +150,9 @@ def perform(wanted: Wanted, out: Output, tracer: Tracer | None = None) -> int:
             bounds=bounds_of(settings, wanted.limits),
             store=place,
             run_id=wanted.run_id,
+            supervisors=supervisors,
             keep_going=wanted.keep_going,
+            max_cost_micro_usd=budget,
             aside=stage.aside if tracer is None else tracer.around(stage.aside),
             watch=tracer,
             **engine_options(settings),

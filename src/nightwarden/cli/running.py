@@ -21,7 +21,7 @@ from nightwarden.cli.interrupting import interruptible
 from nightwarden.cli.output import Output
 from nightwarden.cli.progress import Bars
 from nightwarden.cli.watching import Watcher
-from nightwarden.events.words import count, cut, items_text, list_of, mapping_of
+from nightwarden.events.words import count, cut, dollars, items_text, list_of, mapping_of
 
 if TYPE_CHECKING:
     from nightwarden.result import RunResult
@@ -104,6 +104,9 @@ def conclude(session: Session, result: RunResult, out: Output) -> None:
         out.say(f"   {line}")
     for name, value in closing(result, outputs):
         out.say(f"   {name:<9} {value}")
+    steering = result.costs.get("steering_micro_usd")
+    if steering:
+        out.say(f"   {'steering':<9} {dollars(steering)}, no part of what the run cost")
     for line in session.remarks():
         out.note(f"   {line}", "dim")
 

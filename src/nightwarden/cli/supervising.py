@@ -67,6 +67,16 @@ class Limits:
         return {option: value for option, value in options.items() if value is not None}
 
 
+def switched(supervisors: str | None) -> str | None:
+    """The switch of declared supervisors, as the run takes it. Raises `Usage`."""
+    if supervisors is None:
+        return None
+    said = supervisors.strip().casefold()
+    if said not in ("on", "off"):
+        raise Usage(f"--supervisors is {supervisors!r}, but has to be on or off")
+    return said
+
+
 def bounds_of(settings: Settings, limits: Limits | None = None) -> Bounds:
     """The bounds of a run: an option, else the setting, else the engine's default."""
     from nightwarden import Bounds

@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 MOST_ALIKE: Final = 5
 _SHIELDS: Final = ("supervisor_escalation", "supervisor_decision", "supervisor_outcome")
+_STEERING: Final = frozenset(
+    {
+        "steering_evaluated",
+        "steering_exhausted",
+        "steering_parked",
+        "user_message_queued",
+        "user_message_cancelled",
+        "user_message_expired",
+    }
+)
+"""Of steering: what was said, what became of it where it was not read, and what went wrong."""
 _COLOURS: Final[Mapping[str, str]] = {"retry": "blue", "substitute": "yellow", "skip": "dim"}
 
 
@@ -48,6 +59,9 @@ class Watcher:
         elif kind == "log":
             if getattr(event, "level", "info") != "info":
                 self._few(event.node_id, "warning", render(event), "yellow")
+        elif kind in _STEERING:
+            if kind != "steering_evaluated" or getattr(event, "outcome", "") == "failed":
+                self._few(event.node_id, "steering", render(event), "cyan")
         elif kind == "window_widened":
             self._few(event.node_id, "wider window", render(event), "dim")
         elif kind == "node_finished" and self._steps:

@@ -22,6 +22,7 @@ from nightwarden.evals.baselines import BASELINES
 from nightwarden.evals.case import Case
 from nightwarden.evals.playing import played
 from nightwarden.evals.scoring import Score, score
+from nightwarden.events.words import dollars
 from nightwarden.runtime.supervision import Supervisor
 from nightwarden.spec.findings import suggestion
 
@@ -75,24 +76,30 @@ def model(name: str, settings: Settings | None = None) -> Subject:
 def evaluate(
     subject: Subject, cases: Iterable[Case], *, max_cost_micro_usd: int
 ) -> Iterator[Score]:
-    """Play the cases and score them, as they come. Raises `MoneyGone` before a case too many."""
+    """Play the cases and score them, as they come. Raises `MoneyGone` at a case too many."""
     spent = 0
     for case in cases:
         left = max_cost_micro_usd - spent
-        if subject.waits and spent and left <= 0:
-            raise MoneyGone(
-                f"the evaluation has cost ${spent / 1e6:.2f}, which is all it may: "
-                f"{case.name} and what follows were not played; allow more with --max-cost"
-            )
         supervisor = subject.open_for(case, left)
         found = score(case, played(case, supervisor, waits=subject.waits))
+        spent += found.cost_micro_usd
+        if subject.waits and left < case.bounds.cost_cap_micro_usd and (why := _unpaid(found)):
+            raise MoneyGone(
+                f"the evaluation has cost {dollars(spent)} of {dollars(max_cost_micro_usd)}, and "
+                f"{case.name} ({why}) and what follows are not scored; allow more with --max-cost"
+            )
         if isinstance(supervisor, Recorded):
             subject.unanswered += [f"{case.name} ({step})" for step in supervisor.missing]
-        spent += found.cost_micro_usd
         yield found
+
+
+def _unpaid(found: Score) -> str:
+    """Why a model was not asked, or gave no answer, at no cost; empty where none was."""
+    lost = [a.decision for a in found.decisions if a.by_bounds and not a.decision.cost_micro_usd]
+    return next((decision.rationale for decision in lost if decision.model), "")
 
 
 def _adjudicator(chosen: Model, case: Case, left: int) -> Supervisor:
     from nightwarden.agents.adjudicator import Adjudicator  # noqa: PLC0415  (only if named)
 
-    return Adjudicator(chosen, cap_micro_usd=min(case.bounds.cost_cap_micro_usd, left))
+    return Adjudicator(chosen, cap_micro_usd=max(0, min(case.bounds.cost_cap_micro_usd, left)))

@@ -309,6 +309,7 @@ def _outputs(
     projections = {
         name: Projection(name=name, slot="output", type=field_hint)
         for name, field_hint in record_fields(base).items()
+        if name != slot.name  # that name means the whole value; an edge leads to one thing
     }
     return {"output": slot}, projections
 

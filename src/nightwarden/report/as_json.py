@@ -5,6 +5,7 @@ Read next: `comparing.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 
@@ -71,6 +72,7 @@ def report_json(report: RunReport) -> dict[str, object]:
             "nodes_usd": {node: usd(amount) for node, amount in report.costs.items()},
             "total_usd": usd(report.cost_micro_usd),
             "supervisor_usd": usd(report.supervisor_cost_micro_usd),
+            **_steering(report.money.steering),
             "models": models_json(report.money),
             "days": days_json(report.money),
         },
@@ -103,3 +105,8 @@ def _timeline(timeline: Timeline) -> dict[str, object]:
         "drives": [asdict(drive) for drive in timeline.drives],
         "decisions": [{**asdict(mark), "lineage": list(mark.lineage)} for mark in timeline.marks],
     }
+
+
+def _steering(spent: Mapping[str, int]) -> dict[str, object]:
+    """What watching agents cost, by supervisor; nothing where it cost nothing."""
+    return {"steering_usd": {name: usd(n) for name, n in spent.items()}} if spent else {}

@@ -4,6 +4,7 @@
     invocation_spent                             what it had spent by then: counts alone only
                                                  where the attempt has no end on record
     supervisor_decision · budget_…               what deciding cost, by model
+    steering_evaluated                           what a look at a running agent cost, apart again
 
 Money is counted once, whichever of the events tell of it, and resumed runs carry on. What the
 run's end tells beyond that is kept under no step: nothing that was spent is left out.
@@ -38,10 +39,11 @@ class Line:
 
 @dataclass(slots=True)
 class Costs:
-    """`steps` and `supervisor` by line, in micro-dollars."""
+    """`steps` and `supervisor` by line, `steering` by supervisor, in micro-dollars."""
 
     steps: Counter[Line] = field(default_factory=Counter)
     supervisor: Counter[Line] = field(default_factory=Counter)
+    steering: Counter[str] = field(default_factory=Counter)
 
     @property
     def steps_micro_usd(self) -> int:
@@ -52,6 +54,11 @@ class Costs:
     def supervisor_micro_usd(self) -> int:
         """What deciding cost."""
         return self.supervisor.total()
+
+    @property
+    def steering_micro_usd(self) -> int:
+        """What watching agents cost."""
+        return self.steering.total()
 
     def by_node(self) -> Counter[str]:
         """The steps' costs by node; what no step told of under an empty name."""
@@ -79,6 +86,8 @@ class CostFold:
                 self._spent(event)
             case "supervisor_decision":
                 self._decision(event)
+            case "steering_evaluated":
+                self._looked(event)
             case "budget_reserved" if event.get("escalation_id"):
                 self._reserved(event)
             case "budget_committed":
@@ -95,7 +104,7 @@ class CostFold:
     def close(self) -> Costs:
         """The costs so far. What is still open counts: of a reserved model turn its worst case."""
         self._cut_off()
-        costs = Costs(Counter(self._costs.steps))
+        costs = Costs(Counter(self._costs.steps), steering=Counter(self._costs.steering))
         asked = {key: Counter(turns) for key, turns in self._asked.items()}
         for (escalation, line), amount in self._decided.items():
             turns = asked.setdefault(escalation, Counter())
@@ -130,6 +139,11 @@ class CostFold:
         if amount:
             line = Line("", str(decision.get("model") or ""), _day(event))
             self._decided[str(event.get("escalation_id", "")), line] += amount
+
+    def _looked(self, event: Plain) -> None:
+        amount = whole(event.get("cost_micro_usd"))
+        if amount:
+            self._costs.steering[str(event.get("supervisor") or "")] += amount
 
     def _reserved(self, event: Plain) -> None:
         escalation = str(event.get("escalation_id"))

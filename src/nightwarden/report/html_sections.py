@@ -153,7 +153,7 @@ def _nodes(report: RunReport) -> Markup:
 def costs(report: RunReport) -> Markup:
     """By node, by model, by day; the supervisor apart."""
     money = report.money
-    if not money.steps_micro_usd and not money.supervisor_micro_usd:
+    if not any((money.steps_micro_usd, money.supervisor_micro_usd, money.steering_micro_usd)):
         return Markup()
     nodes = [
         [node_text(node) if node else NO_STEP, dollars(amount)]
@@ -162,8 +162,11 @@ def costs(report: RunReport) -> Markup:
     total = [
         ["steps", dollars(money.steps_micro_usd)],
         ["supervisor", dollars(money.supervisor_micro_usd)],
+        *([f"steering, {text(name)}", dollars(n)] for name, n in money.steering.items()),
     ]
-    together = dollars(money.steps_micro_usd + money.supervisor_micro_usd)
+    together = dollars(
+        money.steps_micro_usd + money.supervisor_micro_usd + money.steering_micro_usd
+    )
     models = [
         [model or NO_MODEL, dollars(steps), dollars(deciding)]
         for model, (steps, deciding) in by_model(money).items()

@@ -38,10 +38,14 @@ class RunCosts:
 
 @dataclass(slots=True)
 class Spending:
-    """The sums. `nodes` are by workflow and node; the others hold (steps, supervisor)."""
+    """The sums. `nodes` are by workflow and node; the others hold (steps, supervisor).
+
+    `steering` is what watching agents cost.
+    """
 
     runs: list[RunCosts] = field(default_factory=list)
     free: int = 0
+    steering: int = 0
     nodes: Counter[tuple[str, str]] = field(default_factory=Counter)
     models: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     days: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
@@ -59,7 +63,8 @@ class Spending:
     def add(self, run_id: str, workflow: str, started_at: str, costs: Costs) -> None:
         """Take a run in; one that cost nothing is only counted."""
         steps, supervisor = costs.steps_micro_usd, costs.supervisor_micro_usd
-        if not steps and not supervisor:
+        self.steering += costs.steering_micro_usd
+        if not steps and not supervisor and not costs.steering_micro_usd:
             self.free += 1
             return
         self.runs.append(RunCosts(run_id, workflow, started_at, steps, supervisor))
@@ -95,9 +100,10 @@ def spending_json(spending: Spending) -> dict[str, object]:
     """Plain data; what `costs --json` prints."""
     return {
         "version": FORMAT,
-        "total_usd": usd(spending.steps + spending.supervisor),
+        "total_usd": usd(spending.steps + spending.supervisor + spending.steering),
         "steps_usd": usd(spending.steps),
         "supervisor_usd": usd(spending.supervisor),
+        **({"steering_usd": usd(spending.steering)} if spending.steering else {}),
         "free_runs": spending.free,
         "runs": [
             {
@@ -179,6 +185,9 @@ def _table(kind: str, spending: Spending) -> Iterator[str]:
 def _sums(spending: Spending) -> Iterator[str]:
     yield f"steps       {dollars(spending.steps):>10}"
     yield f"supervisor  {dollars(spending.supervisor):>10}"
-    yield f"together    {dollars(spending.steps + spending.supervisor):>10}"
+    if spending.steering:
+        yield f"steering    {dollars(spending.steering):>10}"
+    together = spending.steps + spending.supervisor + spending.steering
+    yield f"together    {dollars(together):>10}"
     free = f"; {count(spending.free, 'other')} cost nothing" if spending.free else ""
     yield f"{count(len(spending.runs), 'run')}{free}"

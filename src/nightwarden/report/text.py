@@ -181,6 +181,8 @@ def _costs(report: RunReport) -> Iterator[str]:
     if report.cost_micro_usd or report.supervisor_cost_micro_usd:
         yield f"  steps {dollars(report.cost_micro_usd)}"
         yield f"  supervisor {dollars(report.supervisor_cost_micro_usd)}"
+    for name, amount in report.money.steering.items():
+        yield f"  steering, {text(name)}: {dollars(amount)}"
 
 
 def _outputs(report: RunReport, width: int) -> Iterator[str]:

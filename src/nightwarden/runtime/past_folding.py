@@ -147,6 +147,9 @@ class _Fold:
 
     def turn_reserved(self, event: Mapping[str, Any]) -> None:
         """A model turn begins; until it is booked, nobody knows what it costs."""
+        if event.get("node_id"):
+            number = int(event.get("reservation", 0))
+            self.past.last_call = max(self.past.last_call, number)
         if event.get("node_id") and event.get("worst_micro_usd"):
             key = _key(event)
             turn = (str(event.get("budget")), int(event.get("reservation", 0)))

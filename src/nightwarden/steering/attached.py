@@ -27,6 +27,7 @@ from nightwarden.steering.files import safe_name
 from nightwarden.steering.managed import MESSAGE, TOLD
 from nightwarden.steering.ports import Evaluator, Fact, NotQueued, Sink, Words
 from nightwarden.steering.relayed import relayed
+from nightwarden.steering.wakes import TriggerState
 from nightwarden.store.contract import Store
 
 AHEAD: Final = 5_000
@@ -171,6 +172,11 @@ class Attached:
             injector=StoreInjector(store),
             emit=self._emit,
         )
+
+    @property
+    def state(self) -> TriggerState:
+        """What it remembers."""
+        return self.coordinator.state
 
     def start(self) -> None:
         """Watch as a task of its own. Raises `AlreadyAttached`."""

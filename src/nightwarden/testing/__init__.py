@@ -1,6 +1,6 @@
-"""The public test kit: asyncio on virtual time, and whole runs on it.
+"""The public test kit: asyncio on virtual time, whole runs on it, and models that are none.
 
-Read next: `loop.py`, `runs.py`.
+Read next: `loop.py`, `runs.py`, `model_server.py`.
 """
 
 from nightwarden.testing.executor import InlineExecutor

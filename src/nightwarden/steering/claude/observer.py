@@ -87,6 +87,7 @@ class Following:
 
     async def _follow(self) -> None:
         since_looked = 0.0
+        self._has_ended()  # whether it runs now, should it end before the next look
         while True:
             await asyncio.sleep(0 if self._tail.behind else self._observer.poll_s)
             events = self._read()

@@ -86,6 +86,11 @@ class SessionWatch:
             state=self._restored(),
         )
 
+    @property
+    def state(self) -> TriggerState:
+        """What it remembers."""
+        return self._coordinator.state
+
     def start(self) -> None:
         """Watch as a task of its own. Raises `AlreadyWatched`."""
         self._lock = _locked(self._state_path.with_suffix(".lock"))

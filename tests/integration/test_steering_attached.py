@@ -1,0 +1,351 @@
+"""Supervisors attached from another process, with a model on loopback (issue 6)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import nightwarden, started
+from model_server import Call, Hang, ModelServer, Say
+
+from nightwarden.steering.claude import drain
+from nightwarden.steering.claude.sessions import project_key
+from nightwarden.store import open_store
+
+STEPS = '''
+import asyncio
+
+import nightwarden as nw
+from nightwarden import Context
+
+
+@nw.node(type="t.Agent", retry_safe=True)
+async def agent(ctx: Context, turns: int = 400) -> list[str]:
+    """Takes turns until somebody says a word."""
+    read = []
+    for turn in range(turns):
+        ctx.log.info(f"turn {turn} is red")
+        await asyncio.sleep(0.1)
+        ctx.mailbox.stepped()
+        if read:
+            break
+        read += [note.text for note in ctx.mailbox.take()]
+    return read
+'''
+FLOW = """
+version: 1
+name: attached
+nodes:
+  fix: {type: t.Agent}
+"""
+DOG = """
+supervisors:
+  dog: {watches: [fix], boundaries: false, cooldown: 1s, monitors: ["event_type=log"]}
+"""
+RED = ("--monitor", "event_type=log,text_contains=red", "--no-boundaries", "--cooldown", "1")
+MODEL = "openai-chat:gpt-5"
+ADVICE = Call("advise", {"intervene": True, "message": "Look at the log.", "reason": "red"})
+SILENCE = Call("advise", {"intervene": False, "reason": "all is well"})
+PATIENCE_S = 30.0
+
+
+def settled(folder: Path, base_url: str) -> dict[str, str]:
+    """A folder with a workflow, and a model at this address; the environment to run it in."""
+    (folder / "steps.py").write_text(STEPS, encoding="utf-8")
+    (folder / "w.yaml").write_text(FLOW, encoding="utf-8")
+    (folder / "dog.yaml").write_text(FLOW + DOG, encoding="utf-8")
+    (folder / "nightwarden.toml").write_text(
+        f'[steering]\nmodel = "{MODEL}"\n[models."{MODEL}"]\n'
+        f'base_url = "{base_url}/v1"\nprice_in = 3\nprice_out = 15\n',
+        encoding="utf-8",
+    )
+    return {"OPENAI_API_KEY": "sk-test-0123456789"}
+
+
+def record(folder: Path, run_id: str = "r1") -> list[dict[str, Any]]:
+    with open_store(folder / ".nightwarden") as store:
+        return [dict(event) for event in store.read(run_id)]
+
+
+def until(found: Any, what: str) -> None:
+    """Wait for something to be so; a test that waits in vain says what for."""
+    end = time.monotonic() + PATIENCE_S
+    while not found():
+        assert time.monotonic() < end, f"in vain for {what}"
+        time.sleep(0.05)
+
+
+def has(folder: Path, kind: str) -> bool:
+    try:
+        return any(event["type"] == kind for event in record(folder))
+    except Exception:
+        return False
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer([ADVICE, SILENCE]) as made:
+        yield made
+
+
+@pytest.fixture
+def silent() -> Iterator[ModelServer]:
+    with ModelServer([SILENCE]) as made:
+        yield made
+
+
+def begin(folder: Path, env: dict[str, str], flow: str = "w.yaml") -> Any:
+    run = started("run", flow, "--nodes", "steps.py", "--run-id", "r1", cwd=folder, env=env)
+    until(lambda: has(folder, "node_started"), "the run to begin")
+    return run
+
+
+def test_a_supervisor_of_another_process_says_a_word_a_running_agent_reads(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    """surfaces.md: `supervise --run-id` attaches from another process, and ends with the run."""
+    env = settled(tmp_path, server.base_url)
+    run = begin(tmp_path, env)
+    done = nightwarden(
+        "supervise",
+        "--run-id",
+        "r1",
+        "--node",
+        "fix",
+        "--name",
+        "cat",
+        *RED,
+        "--system",
+        "Be brief.",
+        cwd=tmp_path,
+        env=env,
+    )
+    ended = run.end()
+    assert (done.code, ended.code) == (0, 0), done.err + ended.err
+    events = record(tmp_path)
+    (queued,) = [e for e in events if e["type"] == "user_message_queued"]
+    assert (queued["author"], queued["node_id"]) == ("cat", "fix")
+    assert queued["text"] == "[supervisor cat] Look at the log."
+    kinds = [e["type"] for e in events]
+    assert kinds[-1] == "run_completed"
+    assert "user_message_consumed" in kinds
+    evaluated = next(e for e in events if e["type"] == "steering_evaluated")
+    assert (evaluated["outcome"], evaluated["model"]) == ("intervened", MODEL)
+    assert evaluated["cost_micro_usd"] == 1000 * 3 + 50 * 15
+    assert events[-1]["cost_micro_usd"] == 0
+    assert "Be brief." in server.requests[0].text
+    assert "turn" in server.requests[0].text
+    assert "── run r1 is over: 1 look" in done.out + done.err
+
+
+def test_ctrl_c_lets_go_and_leaves_the_run_as_it_is(tmp_path: Path, server: ModelServer) -> None:
+    """Scenario 78."""
+    env = settled(tmp_path, server.base_url)
+    run = begin(tmp_path, env)
+    watch = started("supervise", "--run-id", "r1", "--no-boundaries", cwd=tmp_path, env=env)
+    until(lambda: has(tmp_path, "steering_armed"), "the supervisor to be armed")
+    watch.send(signal.SIGINT)
+    done = watch.end()
+    assert done.code == 0, done.err
+    assert "let go of run r1, which goes on" in done.out + done.err
+    assert nightwarden("message", "r1", "That will do.", cwd=tmp_path).code == 0
+    ended = run.end()
+    assert ended.code == 0, ended.err
+    assert record(tmp_path)[-1]["type"] == "run_completed"
+    assert server.requests == []
+
+
+def test_a_declared_supervisor_asks_its_model_in_a_real_run(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    env = settled(tmp_path, server.base_url)
+    done = nightwarden(
+        "run", "dog.yaml", "--nodes", "steps.py", "--run-id", "r1", cwd=tmp_path, env=env
+    )
+    assert done.code == 0, done.err
+    assert "[supervisor dog] Look at the log." in done.err
+    evaluated = [e for e in record(tmp_path) if e["type"] == "steering_evaluated"]
+    assert evaluated[0]["cost_micro_usd"] == 3750
+    assert "steering  $0.0" in done.out
+    assert "steering, dog: $0.0" in nightwarden("report", "r1", cwd=tmp_path).out
+    assert "steering " in nightwarden("costs", cwd=tmp_path).out
+    costs = json.loads(nightwarden("report", "r1", "--json", cwd=tmp_path).out)["costs"]
+    assert (costs["total_usd"], list(costs["steering_usd"])) == (0, ["dog"])
+    assert "sk-test-0123456789" not in json.dumps(record(tmp_path))
+
+
+@pytest.mark.parametrize("turn", [Say("All is well, I think."), Hang()])
+def test_a_model_that_hangs_or_answers_prose_does_not_hold_a_run_up(
+    tmp_path: Path, turn: Any
+) -> None:
+    """Issue 6, bad input."""
+    with ModelServer([turn]) as server:
+        env = settled(tmp_path, server.base_url)
+        run = begin(tmp_path, env, "dog.yaml")
+        until(lambda: server.requests, "the model to be asked")
+        assert nightwarden("message", "r1", "Done.", cwd=tmp_path).code == 0
+        ended = run.end()
+    assert ended.code == 0, ended.err
+    events = record(tmp_path)
+    assert events[-1]["type"] == "run_completed"
+    assert [e["outcome"] for e in events if e["type"] == "steering_evaluated"] in (
+        ["failed"],
+        ["failed", "failed"],
+        ["failed", "failed", "failed"],
+    )
+
+
+def test_a_second_supervisor_of_one_name_is_refused(tmp_path: Path, silent: ModelServer) -> None:
+    """Issue 6, bad input: two supervisors of one name."""
+    env = settled(tmp_path, silent.base_url)
+    run = begin(tmp_path, env, "dog.yaml")
+    watch = started("supervise", "--run-id", "r1", "--no-boundaries", cwd=tmp_path, env=env)
+    until(
+        lambda: (
+            "steering_armed"
+            in str([e for e in record(tmp_path) if e.get("supervisor") == "supervisor"])
+        ),
+        "it to be armed",
+    )
+    twice = nightwarden("supervise", "--run-id", "r1", cwd=tmp_path, env=env)
+    own = nightwarden("supervise", "--run-id", "r1", "--name", "dog", cwd=tmp_path, env=env)
+    gone = nightwarden("supervise", "--run-id", "r1", "--node", "fxi", cwd=tmp_path, env=env)
+    nightwarden("cancel", "r1", cwd=tmp_path)
+    run.end()
+    assert watch.end().code == 0
+    assert (twice.code, own.code, gone.code) == (2, 2, 2)
+    assert "watches this run already; give this one another --name" in twice.err
+    assert "run r1 has a supervisor 'dog' of its own" in own.err
+    assert "--node fxi: run r1 has no such node; did you mean 'fix'?" in gone.err
+    over = nightwarden("supervise", "--run-id", "r1", cwd=tmp_path, env=env)
+    assert over.code == 2
+    assert "run r1 does not run, so there is nothing to watch" in over.err
+
+
+# -- a Claude Code session --
+
+
+class Place:
+    """A home in which a Claude Code session is written, by a process that may end."""
+
+    def __init__(self, home: Path) -> None:
+        self.project = home / "project"
+        self.project.mkdir()
+        folder = home / ".claude" / "projects" / project_key(str(self.project))
+        folder.mkdir(parents=True)
+        self.path = folder / "s1.jsonl"
+        self.env = {
+            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+            "OPENAI_API_KEY": "sk-test-0123456789",
+        }
+        self._agent = subprocess.Popen(["sleep", "600"])
+        sessions = home / ".claude" / "sessions"
+        sessions.mkdir()
+        alive = {"sessionId": "s1", "pid": self._agent.pid}
+        (sessions / "1.json").write_text(json.dumps(alive), encoding="utf-8")
+        self._count = 0
+        self.say("I begin.")
+
+    def say(self, text: str) -> None:
+        self._count += 1
+        message = {"id": f"m{self._count}", "content": [{"type": "text", "text": text}]}
+        line = {"type": "assistant", "uuid": f"u{self._count}", "cwd": str(self.project)}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**line, "requestId": f"r{self._count}", "message": message}))
+            file.write("\n")
+
+    def drained(self) -> dict[str, Any]:
+        """What the hook gives the session after a tool."""
+        hook = {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/elsewhere"}
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", drain.__file__],
+            input=json.dumps(hook),
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
+        )
+        found: dict[str, Any] = json.loads(done.stdout or "{}")
+        return found
+
+    def end(self) -> None:
+        self._agent.kill()
+        self._agent.wait()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.end()
+
+
+def test_a_claude_code_session_is_watched_and_hears_a_word(
+    place: Place, server: ModelServer
+) -> None:
+    """steering.md §6: `supervise --claude-session` does the same; scenarios 98 and 99."""
+    settled(place.project, server.base_url)
+    stuck = ("--monitor", "event_type=assistant_text,text_contains=impossible")
+    with started(
+        "supervise",
+        "--claude-session",
+        str(place.project),
+        "--node",
+        "fix",
+        "--no-boundaries",
+        *stuck,
+        cwd=place.project,
+        env=place.env,
+    ) as watch:
+        watch.wait_for_out("supervisor watches the whole run, 1 monitor")
+        place.say("This is impossible.")
+        watch.wait_for_out("says a word")
+        context = place.drained()["hookSpecificOutput"]["additionalContext"]
+        assert "[supervisor supervisor] Look at the log." in context
+        place.end()
+        done = watch.end()
+    assert done.code == 0
+    assert "── session s1 is over: 1 look" in done.out
+    assert "I begin." in server.requests[0].text
+
+
+def test_a_session_goes_on_when_its_supervisor_lets_go(place: Place, server: ModelServer) -> None:
+    """Scenario 78."""
+    settled(place.project, server.base_url)
+    arguments = ("supervise", "--claude-session", "s1", "--no-boundaries")
+    with started(*arguments, cwd=place.project, env=place.env) as watch:
+        watch.wait_for_out("supervisor watches the whole run")
+        watch.send(signal.SIGINT)
+        done = watch.end()
+    assert done.code == 0
+    assert "let go of session s1, which goes on" in done.out
+
+
+def test_a_session_that_is_not_there_is_a_usage_error(place: Place, server: ModelServer) -> None:
+    settled(place.project, server.base_url)
+    done = nightwarden("supervise", "--claude-session", "s2", cwd=place.project, env=place.env)
+    assert done.code == 2
+    assert "no session 's2' below" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--run-id", "r1", "--claude-session", "s1"), ("--node", "fix")]
+)
+def test_exactly_one_thing_is_watched(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Scenario 77."""
+    done = nightwarden("supervise", *arguments, cwd=tmp_path)
+    assert (done.code, done.lines) == (
+        2,
+        [
+            "nightwarden: name what to watch: either --run-id RUN or --claude-session DIR|ID",
+        ],
+    )
