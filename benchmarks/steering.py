@@ -6,7 +6,8 @@
 
     G13   10 supervisors with 10 monitors each over one run: events a second of processor time,
           also with nothing of interest, and with the queues of the coordinators in between
-    attach a supervisor to a run of 100,000 events: until it is armed
+    attach a supervisor to a run of 100,000 events: until it is armed, in processor time from
+          memory, and on the clock from the SQLite store of a run that goes on
     watched a run watched by ten supervisors and by none: of steps that do nothing, and of steps
           that compute for a tenth of a millisecond
     drain the hook's command from start to exit, empty and with a message, beside the bare
@@ -35,6 +36,7 @@ from typing import Any
 import nightwarden as nw
 from nightwarden.spec.monitors import parse_monitor
 from nightwarden.spec.supervisors import SupervisorSpec
+from nightwarden.steering.attached import Attached
 from nightwarden.steering.claude import drain
 from nightwarden.steering.claude.box import SessionBox
 from nightwarden.steering.coordinator import Coordinator
@@ -45,6 +47,8 @@ from nightwarden.steering.ports import Answer, Sink, Snapshot, Words
 from nightwarden.steering.team import LiveRun, Team
 from nightwarden.steering.trigger import Trigger
 from nightwarden.steering.wakes import Wake
+from nightwarden.store.opening import open_store
+from nightwarden.store.sqlstore import SqlStore
 
 VERSION = 1
 SUPERVISORS = 10
@@ -209,6 +213,31 @@ def attached(events: Sequence[Mapping[str, Any]]) -> float:
     return asyncio.run(main())
 
 
+def attached_to_store(events: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds on the clock until a supervisor is armed over a run that is being recorded."""
+
+    async def main(store: SqlStore) -> float:
+        armed = asyncio.Event()
+        mute = Mute()
+        start = time.perf_counter()
+        watch = Attached(store, "r", supervisors()[0].spec, mute, told=lambda _event: armed.set())
+        watch.start()
+        await armed.wait()
+        took = time.perf_counter() - start
+        await watch.close()
+        return took
+
+    with tempfile.TemporaryDirectory() as folder, open_store(folder) as store:
+        run = store.create("r")
+        for event in events:
+            run.append(json.dumps(event).encode())
+        run.barrier()
+        with open_store(folder) as elsewhere:
+            took = asyncio.run(main(elsewhere))
+        run.close()
+    return took
+
+
 WORKFLOW = """
 version: 1
 name: watched
@@ -320,6 +349,7 @@ def measure(*, quick: bool) -> list[Row]:
     little = slowdown(items, "bench.Compute", rounds)
     rows += [
         Row(f"attach to {len(late):,} events", round(attached(late), 3), "s"),
+        Row(f"attach to a store of {len(late):,}", round(attached_to_store(late), 3), "s"),
         Row("watched, steps do nothing: longer by", round(nothing, 1), "%"),
         Row("watched, steps of 0.1 ms: longer by", round(little, 1), "%", 1),
     ]

@@ -37,7 +37,6 @@ def build() -> Workflow:
         facts = w.add(
             "llm.Extract",
             id="facts",
-            label="{text:.40}",
             text=text,
             model=model,
             instructions="Say what the document is about, and quote the sentence that shows it "

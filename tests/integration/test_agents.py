@@ -1,6 +1,6 @@
 """Agents and judges as steps, with the real client against a provider on loopback.
 
-row: ST5-EVENTS, ST5-MAILBOX, ST5-LIMITS, ST5-JUDGE
+row: T5-EVENTS, T5-MAILBOX, T5-LIMITS, T5-JUDGE
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from nightwarden.events import Event, decode_lines
 from nightwarden.events.render import render
 from nightwarden.result import RunResult
 from nightwarden.session import run_session
+from nightwarden.store.opening import open_store
 
 MODEL = "openai-chat:gpt-5"
 KEY = "sk-test-0123456789-abcdef"
@@ -295,6 +296,42 @@ def test_nothing_is_taken_from_the_mailbox_that_no_turn_is_left_to_read(
     assert box.taken == []
 
 
+def test_what_another_process_leaves_is_read_at_the_next_turn_and_followed_to_its_end(
+    bench: Bench,
+) -> None:
+    """Through the record, as `nightwarden message` does it; the tool waits until it is queued."""
+    os.mkfifo(bench.folder / "ws/gate")
+    store = bench.folder / "store"
+
+    def hear(event: Event, session: nw.Session) -> None:
+        loop = asyncio.get_running_loop()
+        tag = event.__struct_config__.tag
+        if tag == "tool_started":
+            loop.run_in_executor(None, leave, session.run_id)
+        if tag == "user_message_queued":
+            loop.run_in_executor(None, (bench.folder / "ws/gate").write_text, "open")
+
+    def leave(run_id: str) -> None:
+        with open_store(store) as place:
+            place.send(run_id, "message", {"text": "Mind the gap.", "node": "work"})
+
+    ran = bench.run(
+        [Call("shell", {"command": "cat gate"}), Say("Minded.")],
+        workspace="ws",
+        hear=hear,
+        options={"store": store},
+    )
+    assert ran.result.status == "completed", ran.result.reason
+    assert ["Mind the gap." in request.text for request in ran.requests] == [False, True]
+    family = ("tool_called", "user_message_queued", "user_message_delivered")
+    assert ran.types(*family, "user_message_consumed", "user_message_expired") == [
+        "user_message_queued",
+        "tool_called",
+        "user_message_delivered",
+        "user_message_consumed",
+    ]
+
+
 # -- limits --
 
 
@@ -510,21 +547,11 @@ def test_tools_of_a_server_are_offered_under_its_name_and_told_alike(bench: Benc
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no prompt": ({"prompt": "  "}, "the prompt is empty"),
-    "a workspace that is a file": ({"workspace": "nightwarden.toml"}, "nightwarden.toml: "),
-    "a server without an address": ({"mcp": {"x": {}}}, "mcp.x: give a url, or a command"),
-    "a server with two": (
-        {"mcp": {"x": {"url": "http://127.0.0.1:1/mcp", "command": "x"}}},
-        "mcp.x: give a url, or a command",
+    "a workspace that is a file": (
+        {"workspace": "nightwarden.toml"},
+        "nightwarden.toml: it is a file",
     ),
     "a server that is not there": ({"mcp": {"x": {"command": "/no/such"}}}, "mcp.x"),
-    "a schema that is no object's": (
-        {"node": "agent.Judge", "schema": {"type": "string"}},
-        "that of an object",
-    ),
-    "a schema that takes a slot": (
-        {"node": "agent.Judge", "schema": {"properties": {"passed": {"type": "string"}}}},
-        "`passed` is a boolean in every judgement",
-    ),
 }
 
 
@@ -536,6 +563,11 @@ def test_what_cannot_be_used_is_said_before_money_is_spent(bench: Bench, what: s
     assert ran.requests == []
 
 
+def judge(schema: dict[str, Any]) -> dict[str, Any]:
+    """A judge with that schema."""
+    return {"node": "agent.Judge", "schema": schema}
+
+
 @pytest.mark.parametrize(
     ("properties", "says"),
     [
@@ -544,6 +576,14 @@ def test_what_cannot_be_used_is_said_before_money_is_spent(bench: Bench, what: s
         ({"max_cost_usd": -1}, "max_cost_usd"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"mcp": {"x": {"url": 5}}}, "mcp"),
+        ({"mcp": {"x": {}}}, "x: give a url, or a command"),
+        ({"mcp": {"x": {"url": "http://h/", "command": "x"}}}, "x: give a url, or a command"),
+        ({"mcp": {"x": {"url": "h"}}}, "'h' is no web address"),
+        ({"mcp": {"x y": {"url": "http://h/"}}}, "'x y' names tools"),
+        (judge({"type": "string"}), "with `properties`"),
+        (judge({"properties": {"passed": {"type": "string"}}}), "`passed` is a boolean"),
+        (judge({"required": ["x"]}), "a property that is not there"),
+        (judge({"properties": {"a": {"type": "strin"}}}), "no JSON Schema"),
     ],
 )
 def test_a_property_that_does_not_fit_is_found_when_the_workflow_is_loaded(

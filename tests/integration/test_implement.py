@@ -112,12 +112,7 @@ def test_a_model_that_cannot_be_asked_stops_the_run_with_one_line(
 ) -> None:
     result, _ = implement(desk, Script({}), monkeypatch)
     assert result.status == "failed"
-    assert (
-        result.reason.startswith(
-            "implement [1] (attempt 1): ollama:scripted: the provider answered with status 400"
-        )
-        or "the provider answered with status 400" in result.reason
-    )
+    assert "ollama:scripted: the provider answered with status 400" in result.reason
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def built(name: str) -> object:
 
 
 def test_every_example_has_all_three_forms() -> None:
-    assert NAMES == ["implement", "nightly", "pages", "poster"]
+    assert NAMES == ["extract", "implement", "nightly", "pages", "poster"]
     workflows = sorted(p.stem for p in EXAMPLES.glob("*.yaml") if ".answers" not in p.name)
     assert workflows == NAMES
 

@@ -8,7 +8,7 @@ from steering_kit import spec
 from nightwarden.agents.models import Model
 from nightwarden.errors import ModelError
 from nightwarden.settings import ModelEntry, Settings
-from nightwarden.spec.workflow import NodeSpec, Workflow
+from nightwarden.spec.workflow import EdgeSpec, NodeSpec, Workflow
 from nightwarden.steering.choosing import SMALL, Running, choose, pinned, running_on
 
 BOTH = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
@@ -66,6 +66,14 @@ def test_a_claude_code_node_asks_for_an_anthropic_model() -> None:
         chosen(*(r.model for r in found), env={"OPENAI_API_KEY": "o", **BOTH}).name
         == (SMALL["anthropic"])
     )
+
+
+def test_a_model_that_is_an_input_of_the_run_is_known() -> None:
+    node = NodeSpec(id="fix", type="agent.Agent")
+    edge = EdgeSpec(source="inputs", source_slot="m", target="fix", target_slot="model")
+    flow = Workflow(name="w", nodes=(node,), edges=(edge,))
+    assert running_on(flow, spec(), {"m": "openai:gpt-5"}) == [Running("fix", "openai:gpt-5")]
+    assert running_on(flow, spec()) == []
 
 
 def test_a_pin_that_comes_to_nothing_is_none() -> None:

@@ -66,11 +66,15 @@ def test_a_steered_run_ends_as_the_same_run_without_supervisors(tmp_path: Path) 
     bare = play(session(tmp_path, AGENT), seed=1)
     silent = play(session(tmp_path, evaluators=judged_by(Judge())), seed=1)
     for run in (bare, silent):
-        assert (run.result.status, run.ended_s, run.result.costs) == (
-            bare.result.status,
+        assert (run.result.status, run.ended_s, run.result.outputs) == (
+            "completed",
             40.0,
-            bare.result.costs,
+            {"fix": []},
         )
+        assert run.result.costs["total_micro_usd"] == 0
+        assert run.events[-1].cost_micro_usd == 0  # type: ignore[attr-defined]
+    assert silent.result.costs["steering_micro_usd"] == 500
+    assert "steering_micro_usd" not in bare.result.costs
     assert steering(bare) == []
 
 

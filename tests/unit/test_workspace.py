@@ -1,4 +1,7 @@
-"""File tools stay inside the workspace, whatever a path is made of (steering.md §5)."""
+"""File tools stay inside the workspace, whatever a path is made of (steering.md §5).
+
+row: T5-NATIVE
+"""
 
 from __future__ import annotations
 

@@ -160,12 +160,13 @@ class StepPurse:
         """Raise if it will never fit."""
         own, run = self._own, self._till.run
         if own is not None and not own.fits_later(worst_micro_usd):
-            raise NodeError(_too_dear("max_cost_usd of", own, refused), code="model:budget")
+            words = _too_dear("max_cost_usd of", own, refused)
+            raise NodeError(words, code="model:budget") from None
         if not run.fits_later(worst_micro_usd):
             words = _too_dear("the run's budget of", run, refused)
             raise OutOfMoney(
                 f"{words}; resume with a larger --max-cost", code="model:run-budget"
-            ) from refused
+            ) from None
 
 
 def _too_dear(whose: str, budget: SharedBudget, refused: BudgetRefused) -> str:

@@ -23,7 +23,7 @@ from nightwarden.agents.providers import PROVIDERS, Provider
 from nightwarden.errors import ModelError
 from nightwarden.settings import Settings
 from nightwarden.spec.supervisors import SupervisorSpec, reads_messages
-from nightwarden.spec.workflow import NodeSpec, Workflow
+from nightwarden.spec.workflow import INPUTS, NodeSpec, Workflow
 
 SMALL: Final[Mapping[str, str]] = {
     "anthropic": "anthropic:claude-haiku-4-5",
@@ -93,19 +93,29 @@ def pinned(pin: str, inputs: Mapping[str, object], environ: Mapping[str, str]) -
     return _INPUT.sub(of_inputs, _VARIABLE.sub(of_environment, pin)).strip()
 
 
-def running_on(workflow: Workflow, spec: SupervisorSpec) -> list[Running]:
-    """What the nodes a supervisor watches run on; all agents where it watches the whole run."""
+def running_on(
+    workflow: Workflow, spec: SupervisorSpec, inputs: Mapping[str, object] | None = None
+) -> list[Running]:
+    """What the nodes a supervisor watches run on; all agents where it watches the whole run.
+
+    A model that comes from another step is not known beforehand.
+    """
     watched = [
         node
         for node in workflow.nodes
         if (node.id in spec.watches if spec.watches else reads_messages(node.type))
     ]
-    found = (Running(node.id, _model_of(node)) for node in watched)
+    wired = {
+        edge.target: (inputs or {}).get(edge.source_slot)
+        for edge in workflow.edges
+        if edge.source == INPUTS and edge.target_slot == "model"
+    }
+    found = (Running(node.id, _model_of(node, wired.get(node.id))) for node in watched)
     return [each for each in found if each.model]
 
 
-def _model_of(node: NodeSpec) -> str:
-    model = node.properties.get("model")
+def _model_of(node: NodeSpec, wired: object) -> str:
+    model = node.properties.get("model", wired)
     named = model if isinstance(model, str) else ""
     if node.properties.get("backend") == CLAUDE_CODE and ":" not in named:
         return f"anthropic:{named}" if named else SMALL["anthropic"]

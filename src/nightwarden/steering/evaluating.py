@@ -111,7 +111,7 @@ def evaluators_of(
 
     def make(spec: SupervisorSpec) -> ModelEvaluator:
         known = load_settings() if settings is None else settings
-        model = choose(spec, known, running_on(workflow, spec), inputs=inputs)
+        model = choose(spec, known, running_on(workflow, spec, inputs), inputs=inputs)
         return evaluator_for(spec, model, spent_micro_usd=spent.get(spec.name, 0), protect=protect)
 
     return make

@@ -11,13 +11,14 @@ Read next: `../working.py`; what runs them is the model side, `nightwarden/agent
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from nightwarden.errors import NodeError
 from nightwarden.nodes.builtin._shapes import JsonSchema
@@ -32,6 +33,40 @@ Dollars = Annotated[float, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 Characters = Annotated[int, Field(ge=200)]
 Tokens = Annotated[int, Field(ge=1)]
+
+_SERVER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
+_OWN_FIELDS: Final = {"passed": "boolean", "reason": "string", "verdict": "string"}
+"""What every judgement has, and of which type."""
+
+
+def _fit_for_judging(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose fields can stand beside those of every judgement. Raises `ValueError`."""
+    own = schema.get("properties", {})
+    if schema.get("type", "object") != "object" or not isinstance(own, Mapping):
+        raise ValueError("it has to be that of an object, with `properties`")
+    for name, wanted in _OWN_FIELDS.items():
+        given = own.get(name)
+        if given is not None and (not isinstance(given, Mapping) or given.get("type") != wanted):
+            raise ValueError(f"`{name}` is a {wanted} in every judgement; take another name")
+    if not set(schema.get("required", ())) <= set(own):
+        raise ValueError("`required` names a property that is not there")
+    return schema
+
+
+def _each_reachable(servers: dict[str, McpServer]) -> dict[str, McpServer]:
+    """Servers that say where they are. Raises `ValueError`."""
+    for name, server in servers.items():
+        if not _SERVER_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} names tools: use a few letters, digits and _")
+        if bool(server.get("url")) == bool(server.get("command")):
+            raise ValueError(f"{name}: give a url, or a command that starts the server")
+        if server.get("url") and not server["url"].startswith(("http://", "https://")):
+            raise ValueError(f"{name}: {server['url']!r} is no web address; write http://HOST/…")
+    return servers
+
+
+JudgeSchema = Annotated[JsonSchema, AfterValidator(_fit_for_judging)]
+McpServers = Annotated[dict[str, McpServer], AfterValidator(_each_reachable)]
 
 _HANDS: Final[list[Tool]] = ["shell", "read", "write", "edit", "list", "search"]
 _EYES: Final[list[Tool]] = ["read", "list", "search"]
@@ -70,7 +105,7 @@ async def agent(
     instructions: str = "",
     context: Any = None,
     tools: list[Tool] = _HANDS,
-    mcp: dict[str, McpServer] = {},  # noqa: B006  (never changed; a slot's default is a value)
+    mcp: McpServers = {},  # noqa: B006  (never changed; a slot's default is a value)
     env: dict[str, str] = {},  # noqa: B006
     max_turns: Turns = 50,
     max_cost_usd: Dollars = 1.0,
@@ -118,13 +153,13 @@ async def judge(
     model: ModelName,
     ctx: Context,
     *,
-    schema: JsonSchema = {},  # noqa: B006  (never changed; a slot's default is a value)
+    schema: JudgeSchema = {},  # noqa: B006  (never changed; a slot's default is a value)
     verdicts: list[str] = [],  # noqa: B006
     workspace: Path = Path("."),
     instructions: str = "",
     context: Any = None,
     tools: list[Tool] = _EYES,
-    mcp: dict[str, McpServer] = {},  # noqa: B006
+    mcp: McpServers = {},  # noqa: B006
     env: dict[str, str] = {},  # noqa: B006
     max_turns: Turns = 20,
     max_cost_usd: Dollars = 0.5,
@@ -163,17 +198,9 @@ async def judge(
 
 
 def answer_schema(schema: Mapping[str, Any], verdicts: list[str]) -> dict[str, Any]:
-    """The whole form of a judgement. Raises `NodeError` (code `bad-schema`)."""
+    """The whole form of a judgement, from what was declared of it."""
     own = schema.get("properties", {})
-    if schema.get("type", "object") != "object" or not isinstance(own, Mapping):
-        raise _bad("it has to be that of an object, with `properties`")
-    for name, wanted in (("passed", "boolean"), ("reason", "string"), ("verdict", "string")):
-        given = own.get(name)
-        if given is not None and (not isinstance(given, Mapping) or given.get("type") != wanted):
-            raise _bad(f"`{name}` is a {wanted} in every judgement")
     required = schema.get("required", list(own))
-    if not isinstance(required, list) or not set(map(str, required)) <= set(own):
-        raise _bad("`required` lists properties that are there")
     fields: dict[str, Any] = {
         "reason": {"type": "string", "minLength": 1, "description": "What you saw, in short."},
         "passed": {"type": "boolean"},
@@ -209,8 +236,8 @@ async def _work(ctx: Context, task: Task) -> Work:
     try:
         task.workspace.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        why = error.strerror or error
-        raise NodeError(f"workspace {task.workspace}: {why}", code="bad-workspace") from error
+        why = "it is a file" if task.workspace.is_file() else error.strerror or error
+        raise NodeError(f"workspace {task.workspace}: {why}", code="bad-workspace") from None
     return await ctx.work(task)
 
 
@@ -228,7 +255,3 @@ def _as_json(value: object) -> str:
 
 def _each_once(tools: list[Tool]) -> tuple[Tool, ...]:
     return tuple(dict.fromkeys(tools))
-
-
-def _bad(what: str) -> NodeError:
-    return NodeError(f"schema: {what}", code="bad-schema")

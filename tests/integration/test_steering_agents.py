@@ -1,0 +1,69 @@
+"""A supervisor over a real agent node, both on models on loopback (issue 6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from commands import nightwarden
+from model_server import Call, ModelServer, Request, Say
+
+from nightwarden.store import open_store
+
+FLOW = """
+version: 1
+name: mended
+nodes:
+  fix:
+    type: agent.Agent
+    model: openai-chat:gpt-5
+    prompt: Mend it.
+    workspace: work
+    tools: [shell]
+supervisors:
+  dog:
+    watches: [fix]
+    model: anthropic:claude-haiku-4-5
+    boundaries: false
+    cooldown: 1s
+    monitors: ["event_type=tool_called,count=2"]
+"""
+
+
+def worker(request: Request) -> Call | Say:
+    """An agent that tries the same until it is told otherwise."""
+    if "[supervisor dog] Look at the log." in request.text:
+        return Say("I have looked at the log.")
+    return Call("shell", {"command": "sleep 0.3; echo red"})
+
+
+def test_an_agent_reads_what_its_supervisor_says_at_its_next_turn(tmp_path: Path) -> None:
+    """steering.md §1, §5: a text in the mailbox, read at a turn boundary."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "w.yaml").write_text(FLOW, encoding="utf-8")
+    advice = Call("advise", {"intervene": True, "message": "Look at the log."})
+    with ModelServer([worker]) as agent, ModelServer([advice]) as dog:
+        (tmp_path / "nightwarden.toml").write_text(
+            f'[models."openai-chat:gpt-5"]\nbase_url = "{agent.base_url}/v1"\n'
+            f'[models."anthropic:claude-haiku-4-5"]\nbase_url = "{dog.base_url}"\n',
+            encoding="utf-8",
+        )
+        env = {"OPENAI_API_KEY": "sk-agent-0123456789", "ANTHROPIC_API_KEY": "sk-dog-0123456789"}
+        done = nightwarden("run", "w.yaml", "--run-id", "r1", cwd=tmp_path, env=env)
+    assert done.code == 0, done.err
+    with open_store(tmp_path / ".nightwarden") as store:
+        events: list[dict[str, Any]] = [dict(e) for e in store.read("r1")]
+    kinds = [e["type"] for e in events]
+    assert kinds[-1] == "run_completed"
+    fates = [k for k in kinds if k.startswith("user_message_")]
+    assert fates[:3] == [
+        "user_message_queued",
+        "user_message_delivered",
+        "user_message_consumed",
+    ]
+    assert "red" in dog.requests[0].text
+    looks = [e for e in events if e["type"] == "steering_evaluated"]
+    ended = events[-1]
+    spent = sum(e["cost_micro_usd"] for e in events if e["type"].startswith("invocation_succ"))
+    assert ended["cost_micro_usd"] == spent > 0
+    assert ended["ledger"]["steering_micro_usd"] == sum(e["cost_micro_usd"] for e in looks) > 0
