@@ -236,6 +236,12 @@ class Session:
         """Who decides, as the record calls it; empty if nobody does."""
         return self._supervisor_name
 
+    def steered(self, setting: bool | None = None) -> bool:
+        """Whether declared supervisors are to run; `setting` is what the settings say."""
+        from nightwarden.steering.switch import switch
+
+        return switch(self._supervisors, setting=setting).on
+
     @property
     def at_risk(self) -> Sequence[Risk]:
         """What a resumed run may not simply run again; known before it starts."""

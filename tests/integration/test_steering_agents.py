@@ -51,6 +51,8 @@ def test_an_agent_reads_what_its_supervisor_says_at_its_next_turn(tmp_path: Path
         env = {"OPENAI_API_KEY": "sk-agent-0123456789", "ANTHROPIC_API_KEY": "sk-dog-0123456789"}
         done = nightwarden("run", "w.yaml", "--run-id", "r1", cwd=tmp_path, env=env)
     assert done.code == 0, done.err
+    shown = "What agents say and do is shown to anthropic:claude-haiku-4-5 on your own network"
+    assert done.err.count(shown) == 1
     with open_store(tmp_path / ".nightwarden") as store:
         events: list[dict[str, Any]] = [dict(e) for e in store.read("r1")]
     kinds = [e["type"] for e in events]

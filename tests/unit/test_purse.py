@@ -56,7 +56,7 @@ def payer(booked: list[int], node: str = "step") -> Payer:
 def test_concurrent_calls_never_hold_or_spend_more_than_there_is(
     calls: list[Call], cap: int, own_cap: int | None, outside: int
 ) -> None:
-    # row: S6-LAW
+    # row: S6-RESERVE
     spending = Spending()
     spending.add(outside)
     till = Till(SharedBudget(cap, outside=spending.total), lambda node: 0)

@@ -17,6 +17,7 @@ from nightwarden.cli.failing import Usage
 if TYPE_CHECKING:
     from nightwarden.agents.models import Model
     from nightwarden.cli.output import Output
+    from nightwarden.session import Session
     from nightwarden.settings import Settings
 
 TOLD: Final = "told-models"
@@ -54,9 +55,26 @@ def tell_once(mode: str | None, settings: Settings, out: Output, folder: Path) -
         out.note(notice(model))
 
 
-def _was_told(model: Model, folder: Path) -> bool:
+def tell_of_steering(session: Session, settings: Settings, out: Output, folder: Path) -> None:
+    """Say once to which models declared supervisors show what agents do."""
+    if not session.workflow.supervisors or not session.steered(settings.steering_enabled):
+        return
+    from nightwarden.errors import ModelError
+    from nightwarden.spec.supervisors import declared
+    from nightwarden.steering.choosing import choose, running_on
+
+    for spec in declared(session.workflow):
+        with contextlib.suppress(ModelError):  # the run says so itself, and goes on without
+            running = running_on(session.workflow, spec, session.inputs)
+            model = choose(spec, settings, running, inputs=session.inputs)
+            if not out.quiet and not _was_told(model, folder, "watches"):
+                place = "on your own network" if model.at_home else f"at {model.host}"
+                out.note(f"What agents say and do is shown to {model.name} {place}, masked.")
+
+
+def _was_told(model: Model, folder: Path, what: str = "") -> bool:
     """Whether the sentence was printed before; from now on it was."""
-    line = f"{model.name} {model.host}"
+    line = f"{model.name} {model.host} {what}".strip()
     file = folder / TOLD
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if line in file.read_text(encoding="utf-8").splitlines():

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from nightwarden.cli.failing import COMPLETED, Usage
-from nightwarden.cli.interrupting import interruptible
 from nightwarden.cli.monitors import MonitorOption, PolicyOption, supervisor_of
 from nightwarden.cli.options import Debug, Quiet, Store, opened, settings_for
 from nightwarden.cli.output import Output
@@ -308,6 +307,7 @@ def _carried(
     """Watch until there is nothing left to watch, or until Ctrl-C."""
     import asyncio
 
+    from nightwarden.cli.interrupting import interruptible
     from nightwarden.own_loop import run_on_own_loop
 
     async def main() -> str:
