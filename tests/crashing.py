@@ -124,6 +124,7 @@ class FragileStore:
         self.dead = False
         self.open: FragileLog | None = None
         self.place = "memory"
+        self.elsewhere = False
         self._files = files
 
     @property

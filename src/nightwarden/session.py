@@ -57,7 +57,6 @@ from nightwarden.run_inputs import (
 )
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, Subscriber, utc_now
-from nightwarden.runtime.context import asset_bytes
 from nightwarden.runtime.deciding import Deciding
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import Executor, StepExecutor, ThreadExecutor
@@ -172,6 +171,7 @@ class Session:
         self._registry = SecretRegistry()
         self._cancel_reason: str | None = None
         self._bus: Bus | None = None
+        self._services: RunServices | None = None
         self._opened = False
         if supervisors not in (None, "on", "off"):
             raise RunError(f"supervisors is {supervisors!r}, but has to be on or off")
@@ -361,7 +361,9 @@ class Session:
             secrets,
             workdir=self._workdir,
             assets_dir=self._assets_dir(),
+            blobs=None if self._store is None else self._store.blobs,
         )
+        self._services = services
         services.open()
         services.make_models = partial(self._make_models, services)
         past = self._past
@@ -628,7 +630,7 @@ class Session:
     def _resolves(self, reference: object) -> bool:
         """Whether a file that a repair names is there, inside the run's own places."""
         if isinstance(reference, AssetRef):
-            return asset_bytes(self._assets_dir(), reference) is not None
+            return self._services is not None and self._services.fetch(reference) is not None
         path = self._workdir / str(reference)
         return _inside(path, self._workdir) and path.exists()
 

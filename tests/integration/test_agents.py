@@ -500,6 +500,7 @@ def test_a_judge_looks_but_does_not_touch(bench: Bench) -> None:
 MCP = textwrap.dedent(
     """
     import os
+    import time
     from mcp.server.mcpserver import MCPServer
 
     server = MCPServer("numbers")
@@ -519,6 +520,19 @@ MCP = textwrap.dedent(
         "Fails."
         raise ValueError("out of order")
 
+    @server.tool()
+    def leave() -> str:
+        "Ends the server."
+        os._exit(3)
+
+    @server.tool()
+    def stay(where: str) -> str:
+        "Says who it is, and stays."
+        with open(where, "w") as file:
+            file.write(str(os.getpid()))
+        while True:
+            time.sleep(1)
+
     server.run()
     """
 )
@@ -534,13 +548,64 @@ def test_tools_of_a_server_are_offered_under_its_name_and_told_alike(bench: Benc
         mcp={"n": {**server, "env": {"MODE": "quick"}}},
     )
     assert ran.result.status == "completed", ran.result.reason
-    assert set(ran.requests[0].tools) == {"n_double", "n_seen", "n_broken"}
+    assert set(ran.requests[0].tools) >= {"n_double", "n_seen", "n_broken"}
     doubled, seen, broken = ran.answers
     assert "42" in doubled
     assert "MODE" in seen
     assert "OPENAI_API_KEY" not in seen
     assert broken.startswith("failed: ")
     assert ran.types("tool_called", "tool_error") == ["tool_called", "tool_called", "tool_error"]
+
+
+def test_a_server_that_dies_is_a_failed_tool_to_the_agent(bench: Bench) -> None:
+    (bench.folder / "mcp_tools.py").write_text(MCP)
+    server = {"command": sys.executable, "args": [str(bench.folder / "mcp_tools.py")]}
+    ran = bench.run([Call("n_leave", {}), Say("It left.")], tools=[], mcp={"n": server})
+    assert ran.result.status == "completed", ran.result.reason
+    assert ran.types("tool_called", "tool_error") == ["tool_error"]
+
+
+def test_cancelling_the_run_ends_the_servers_of_tools(bench: Bench) -> None:
+    (bench.folder / "mcp_tools.py").write_text(MCP)
+    os.mkfifo(bench.folder / "begun")
+    server = {"command": sys.executable, "args": [str(bench.folder / "mcp_tools.py")]}
+    seen: list[str] = []
+
+    def hear(event: Event, session: nw.Session) -> None:
+        if event.__struct_config__.tag == "tool_started":
+            begun = asyncio.get_running_loop().run_in_executor(
+                None, (bench.folder / "begun").read_text
+            )
+            begun.add_done_callback(lambda done: (seen.append(done.result()), session.cancel("x")))
+
+    where = str(bench.folder / "begun")
+    ran = bench.run(
+        [Call("n_stay", {"where": where})], tools=[], hear=hear, mcp={"n": server}, timeout_s=60
+    )
+    assert ran.result.status == "cancelled"
+    assert is_gone(int(seen[0]))
+
+
+def test_fetch_gets_pages_and_says_what_it_cannot_get(bench: Bench) -> None:
+    def page(request: Request) -> Call:
+        return Call("fetch", {"url": f"http://{request.headers['host']}/page"})
+
+    ran = bench.run(
+        [
+            page,
+            Status(200, "<p>Hello</p>", {"content-type": "text/html"}),
+            page,
+            Status(404, "none"),
+            Call("fetch", {"url": "file:///etc/passwd"}),
+            Say("Read."),
+        ],
+        tools=["fetch"],
+    )
+    hello, missing, file = ran.answers
+    assert hello == "<p>Hello</p>"
+    assert missing.startswith("failed: ")
+    assert "404" in missing
+    assert "expected http:// or https://" in file
 
 
 # -- bad input --
@@ -551,7 +616,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"workspace": "nightwarden.toml"},
         "nightwarden.toml: it is a file",
     ),
-    "a server that is not there": ({"mcp": {"x": {"command": "/no/such"}}}, "mcp.x"),
+    "a server that is not there": (
+        {"mcp": {"x": {"command": "/no/such"}}},
+        "mcp.x: there is no command '/no/such'",
+    ),
 }
 
 

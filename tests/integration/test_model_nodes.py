@@ -16,8 +16,10 @@ from model_server import Cut, Drop, Hang, ModelServer, Request, Say, Status, Vec
 import nightwarden as nw
 from nightwarden.errors import ModelError
 from nightwarden.nodes.context import Context
+from nightwarden.report.costing import by_model, fold_costs
 from nightwarden.runtime.supervision import SupervisorBase
 from nightwarden.spec.workflow import Workflow
+from nightwarden.store.opening import open_store
 from nightwarden.verdict import Decision, Escalation, Skip
 
 MODEL = "openai-chat:gpt-5"
@@ -397,3 +399,14 @@ def test_a_cancelled_call_closes_its_socket_and_costs_the_worst_case(
         assert server.closed.wait(5)
     assert result.status == "cancelled"
     assert result.costs["total_micro_usd"] >= 2048 * 15
+
+
+def test_what_went_to_which_model_stands_in_the_costs(provider: Make, tmp_path: Path) -> None:
+    with provider(ModelServer([Say("fine")])):
+        result = run(many(3, model=MODEL), tmp_path / "kept")
+    with open_store(tmp_path / "kept") as store:
+        costs = fold_costs(store.read(result.run_id))
+        text = "".join(json.dumps(event) for event in store.read(result.run_id))
+    assert by_model(costs) == {MODEL: (3 * COST, 0)}
+    assert KEY not in text
+    assert text.count('"budget_reserved"') == text.count('"budget_committed"') == 3

@@ -151,3 +151,31 @@ def test_the_start_of_an_effect_is_durable_before_it_runs(tmp_path: Path) -> Non
     nw.run(line_of(step), {"items": [1, 2]}, store=tmp_path, run_id="r")
     assert [types[-1] for types in seen] == ["invocation_started", "invocation_started"]
     assert seen[1].count("invocation_succeeded") == 1 + seen[0].count("invocation_succeeded")
+
+
+def test_a_file_of_a_run_is_kept_where_its_large_values_are(tmp_path: Path) -> None:
+    """Issue 4, Store: assets in object storage by URL; a folder stands in for a bucket here."""
+    objects = tmp_path / "objects"
+    objects.mkdir()
+    gone = tmp_path / "gone"
+
+    async def write(value: int, ctx: Context) -> nw.AssetRef:
+        return ctx.assets.write(f"{value}.bin", b"asset %d" % value)
+
+    async def read(made: nw.AssetRef, ctx: Context) -> str:
+        if not gone.exists():
+            raise NodeError("not yet")
+        return ctx.assets.read(made).decode()
+
+    with nw.workflow("assets") as w:
+        items = w.input("items", list[int])
+        made = w.add(nw.node(type="rec.Write")(write), id="write", value=items.each())
+        w.add(nw.node(type="rec.Read", retry_safe=True)(read), id="read", made=made)
+    with open_store(tmp_path / "store", blobs=f"file://{objects}") as store:
+        options: dict[str, Any] = {"store": store, "workdir": tmp_path}
+        first = run_session(Session(w.build(), {"items": [1]}, run_id="r", **options))
+        assert first.status == "failed"
+        (tmp_path / "store" / "runs" / "r" / "assets" / "1.bin").unlink()
+        gone.touch()
+        result = resume("r", workflow=w.build(), **options)
+    assert list(result.outputs["read"]) == ["asset 1"]

@@ -229,6 +229,66 @@ def test_a_second_supervisor_of_one_name_is_refused(tmp_path: Path, silent: Mode
     assert "run r1 does not run, so there is nothing to watch" in over.err
 
 
+def test_a_killed_run_is_resumed_with_its_supervisor_where_it_stood(
+    tmp_path: Path, silent: ModelServer
+) -> None:
+    """steering.md §2: all of it survives a restart, and a kill."""
+    env = settled(tmp_path, silent.base_url)
+
+    def looks() -> list[int]:
+        return [e["number"] for e in record(tmp_path) if e["type"] == "steering_evaluated"]
+
+    with begin(tmp_path, env, "dog.yaml") as run:
+        until(lambda: len(looks()) >= 2, "two looks")
+        run.send(signal.SIGKILL)
+        run.end()
+    before = len(looks())
+    with started("resume", "r1", "--nodes", "steps.py", cwd=tmp_path, env=env) as again:
+        until(lambda: len(looks()) > before, "another look")
+        assert nightwarden("message", "r1", "Done.", cwd=tmp_path).code == 0
+        assert again.end().code == 0
+    assert looks() == list(range(1, len(looks()) + 1))
+    events = record(tmp_path)
+    assert events[-1]["ledger"]["steering_micro_usd"] == sum(
+        e["cost_micro_usd"] for e in events if e["type"] == "steering_evaluated"
+    )
+
+
+TWO = """
+version: 1
+name: two
+nodes:
+  short: {type: t.Agent, turns: 1}
+  fix: {type: t.Agent}
+"""
+
+
+def test_a_message_nobody_will_read_is_said_to_be_so(tmp_path: Path) -> None:
+    """steering.md §4: never lost without a record."""
+    env = settled(tmp_path, "http://127.0.0.1:9")
+    (tmp_path / "two.yaml").write_text(TWO, encoding="utf-8")
+    run = begin(tmp_path, env, "two.yaml")
+    until(lambda: has(tmp_path, "node_finished"), "the short step to end")
+    late = nightwarden("message", "r1", "Hello?", "--node", "short", cwd=tmp_path)
+    read = nightwarden("message", "r1", "Hello.", "--node", "fix", cwd=tmp_path)
+    assert run.end().code == 0
+    assert (late.code, late.lines) == (
+        1,
+        ["nightwarden: nobody in run r1 will read this: the node ended"],
+    )
+    assert (read.code, read.out) == (0, "the message is left for run r1\n")
+    fates = [e["type"] for e in record(tmp_path) if e["type"].startswith("user_message")]
+    assert fates == [
+        "user_message_queued",
+        "user_message_expired",
+        "user_message_queued",
+        "user_message_delivered",
+        "user_message_consumed",
+    ]
+    shown = nightwarden("events", "r1", cwd=tmp_path).out
+    assert "operator to fix: Hello." in shown
+
+
 # -- a Claude Code session --
 
 

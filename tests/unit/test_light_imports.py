@@ -51,6 +51,18 @@ def test_a_name_there_is_not_is_an_attribute_error(package: str) -> None:
         importlib.import_module(package).nothing_like_it
 
 
+def test_steps_that_ask_models_bring_no_model_library_before_one_is_asked() -> None:
+    """dependencies.md: nothing of it on the clean path; the check before a run needs none."""
+    statement = (
+        "import os; os.environ['OPENAI_API_KEY'] = 'sk-none-0123456789'; "
+        "from nightwarden.nodes.registry import Registry; Registry().find('llm.Extract'); "
+        "from nightwarden.agents.stepping import StepModels; "
+        "from nightwarden.runtime.paying import NamedModel; "
+        "StepModels().check([NamedModel('a', 'openai:gpt-5', False)])"
+    )
+    assert not brought(statement) & {"pydantic_ai", "openai", "anthropic", "google.genai"}
+
+
 def test_neither_help_nor_telemetry_that_is_off_brings_opentelemetry() -> None:
     for statement in (
         "import nightwarden.cli.main",

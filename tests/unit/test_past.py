@@ -65,3 +65,8 @@ def test_a_turn_that_was_paid_for_is_money_spent() -> None:
     found = past(reserved(1), reserved(2), booked(1, 0), booked(2, 700))
     assert found.standing(STEP, KEY) is Standing.CUT_OFF
     assert found.touched[KEY] == "it spent money"
+
+
+def test_reservations_are_numbered_on_from_the_last_one() -> None:
+    assert past(reserved(4), booked(4, 0), reserved(7)).last_call == 7
+    assert past().last_call == 0

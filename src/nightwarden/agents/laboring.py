@@ -72,9 +72,11 @@ async def labor(
     """
     standing = Standing(desk.tell, task.limits, tally, budget)
     try:
-        async with asyncio.timeout(task.limits.timeout_s):
+        async with asyncio.timeout(task.limits.timeout_s) as clock:
             return await Labor(task, desk, tally, standing).through(model)
     except TimeoutError:
+        if not clock.expired():
+            raise  # somebody else's
         standing.exceeded(SECONDS)
         limit = f"{task.limits.timeout_s:g} s"
         raise LimitReached(f"timeout after {limit}", code="timeout") from None

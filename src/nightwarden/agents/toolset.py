@@ -12,6 +12,7 @@ Read next: `tools.py`, `laboring.py`.
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pydantic_ai import RunContext, Tool
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
+from nightwarden.agents.leash import Leash
 from nightwarden.agents.shell import clean_environment
 from nightwarden.agents.tools import Tools, shortened
 from nightwarden.agents.workspace import ToolProblem
@@ -40,10 +42,13 @@ def toolsets(task: Task, tools: Tools, desk: Desk) -> list[Toolset]:
         Tool(function, name=name, takes_ctx=False, sequential=True, strict=False)
         for name, function in tools.functions.items()
     ]
-    offered: dict[str, Toolset] = {"": FunctionToolset(own)} if own else {}
-    offered |= {f"mcp.{name}": _server(name, server, task) for name, server in task.mcp.items()}
     most = task.limits.max_output_chars
-    return [Watched(each, desk, most, name) for name, each in offered.items()]
+    offered: list[Toolset] = [Watched(FunctionToolset(own), desk, most)] if own else []
+    for name, server in task.mcp.items():
+        leash = Leash() if server.get("command") else None
+        reached = _server(name, server, task, leash)
+        offered.append(Watched(reached, desk, most, f"mcp.{name}", leash))
+    return offered
 
 
 @dataclass
@@ -53,6 +58,7 @@ class Watched(WrapperToolset[None]):
     desk: Desk
     max_chars: int
     name: str = ""
+    leash: Leash | None = None
 
     async def __aenter__(self) -> Self:
         """Reach the server, if it is one. Raises `NodeError` where it cannot be reached."""
@@ -62,6 +68,12 @@ class Watched(WrapperToolset[None]):
             why = " ".join(str(error).split())[:300]
             raise NodeError(f"{self.name}: the server cannot be used: {why}", code="mcp") from error
 
+    async def __aexit__(self, *args: Any) -> bool | None:
+        """Let go of the server; one that we started is ended."""
+        if self.leash is not None:
+            self.leash.kill()
+        return await super().__aexit__(*args)
+
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
     ) -> Any:
@@ -70,7 +82,7 @@ class Watched(WrapperToolset[None]):
         self.desk.tell(ToolStarted(tool=name, tool_use_id=use, input=tool_args))
         began = time.monotonic()
         try:
-            found = await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            found = await self._called(name, tool_args, ctx, tool)
         except (ToolProblem, ModelRetry, ToolFailed) as error:
             why = self._shown(str(getattr(error, "message", error)))
             failed = ToolFailedEvent(tool=name, tool_use_id=use, input=tool_args, error=why)
@@ -82,6 +94,19 @@ class Watched(WrapperToolset[None]):
         called.duration_s = time.monotonic() - began
         self.desk.tell(called)
         return text
+
+    async def _called(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
+    ) -> Any:
+        try:
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        except (ToolProblem, ModelRetry, ToolFailed):
+            raise
+        except Exception as error:
+            if not self.name:
+                raise  # a fault of ours
+            # Whatever goes wrong at a server, the agent may find another way.
+            raise ToolProblem(f"{self.name}: {type(error).__name__}: {error}") from error
 
     def _shown(self, text: str) -> str:
         # Masked as a whole, then cut: a secret must not be cut in two.
@@ -101,7 +126,7 @@ def as_text(found: object) -> str:
     return str(found)
 
 
-def _server(name: str, server: McpServer, task: Task) -> Toolset:
+def _server(name: str, server: McpServer, task: Task, leash: Leash | None) -> Toolset:
     from fastmcp.client.transports import StdioTransport  # noqa: PLC0415  (heavy)
     from pydantic_ai.mcp import MCPToolset  # noqa: PLC0415  (heavy)
 
@@ -112,10 +137,15 @@ def _server(name: str, server: McpServer, task: Task) -> Toolset:
         )
     if url:
         return MCPToolset[None](url, headers=server.get("headers") or None).prefixed(name)
+    env = clean_environment(more=server.get("env"))
+    if shutil.which(command, path=env.get("PATH")) is None:
+        raise NodeError(f"mcp.{name}: there is no command {command!r}", code="bad-mcp")
+    assert leash is not None
+    command, arguments = leash.command(command, server.get("args", ()))
     transport = StdioTransport(
         command=command,
-        args=list(server.get("args", ())),
-        env=clean_environment(more=server.get("env")),
+        args=arguments,
+        env=env,
         cwd=str(task.workspace),
         keep_alive=False,
         log_file=Path(os.devnull),  # what it has to say to people is not for whoever runs this

@@ -5,12 +5,14 @@ Read next: `cancel.py`, `nightwarden/store/commanding.py`.
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from nightwarden.cli.failing import COMPLETED, Usage
+from nightwarden.cli.failing import COMPLETED, FAILED, NAME, Usage
 from nightwarden.cli.options import Debug, Quiet, RunArgument, Store, runs_in
 from nightwarden.cli.output import Output
 from nightwarden.cli.runs import state_of
@@ -18,6 +20,11 @@ from nightwarden.cli.runs import state_of
 if TYPE_CHECKING:
     from nightwarden.store.contract import RunEntry
     from nightwarden.store.contract import Store as RunStore
+
+
+_LOOK_FOR_S: Final = 3.0
+_LOOK_S: Final = 0.05
+"""Whoever drives the run puts a message on record in some hundredths of a second."""
 
 
 def message(
@@ -45,11 +52,38 @@ def message(
         if entry.status not in ("running", "interrupted"):
             raise Usage(f"run {entry.run_id} is over, and reads no messages: {state_of(entry)}")
         _check_node(_readers(place, entry), entry, node)
-        body = {"text": text} if node is None else {"text": text, "node": node}
-        place.send(entry.run_id, "message", body)
+        last = max((int(event["seq"]) for event in place.ends(entry.run_id)), default=0)
+        body = {"text": text, "message_id": f"msg-{uuid.uuid4().hex[:16]}"}
+        place.send(entry.run_id, "message", body if node is None else {**body, "node": node})
+        refused = _refused(place, entry, body["message_id"], last) if entry.owner_alive else ""
+        if refused:
+            out.error(f"{NAME}: nobody in run {entry.run_id} will read this: {refused}")
+            return FAILED
         when = "" if entry.owner_alive else "; nobody drives the run now, so it waits for a resume"
         out.say(f"the message is left for run {entry.run_id}{when}")
     return COMPLETED
+
+
+def _refused(place: RunStore, entry: RunEntry, message_id: str, last: int) -> str:
+    """Why a message was not taken up by a run that goes on; empty where it was, or may yet be."""
+    from nightwarden.store.contract import ENDS
+
+    until = time.monotonic() + _LOOK_FOR_S
+    while time.monotonic() < until:
+        fates = [
+            event
+            for event in place.read(entry.run_id, last)
+            if event.get("message_id") == message_id or event.get("type") in ENDS
+        ]
+        for event in fates:
+            if event["type"] == "user_message_expired":
+                return str(event.get("reason"))
+        if any(event["type"] in ENDS for event in fates):
+            return "" if len(fates) > 1 else "it has ended"
+        if fates:
+            return ""
+        time.sleep(_LOOK_S)
+    return ""
 
 
 def _readers(place: RunStore, entry: RunEntry) -> list[str]:

@@ -72,6 +72,7 @@ class CostFold:
         self._costs = Costs()
         self._open: dict[Hashable, dict[Line, int]] = {}
         self._turns: dict[Hashable, tuple[Line, int]] = {}
+        self._calls: dict[Hashable, tuple[Line, int]] = {}
         self._asked: dict[str, Counter[Line]] = defaultdict(Counter)
         self._decided: Counter[tuple[str, Line]] = Counter()
         self._end: tuple[str, int, int] = ("", 0, 0)
@@ -80,8 +81,7 @@ class CostFold:
         """Fold one event in."""
         match event.get("type"):
             case "invocation_succeeded" | "invocation_failed":
-                self._open.pop(_attempt(event), None)
-                self._book(event)
+                self._book(event, self._open.pop(_attempt(event), {}))
             case "invocation_spent":
                 self._spent(event)
             case "supervisor_decision":
@@ -90,7 +90,10 @@ class CostFold:
                 self._looked(event)
             case "budget_reserved" if event.get("escalation_id"):
                 self._reserved(event)
+            case "budget_reserved" if event.get("node_id"):
+                self._calls[_turn(event)] = (_line(event), whole(event.get("worst_micro_usd")))
             case "budget_committed":
+                self._calls.pop(_turn(event), None)
                 self._committed(event)
             case "run_resumed":
                 self._cut_off()
@@ -105,6 +108,8 @@ class CostFold:
         """The costs so far. What is still open counts: of a reserved model turn its worst case."""
         self._cut_off()
         costs = Costs(Counter(self._costs.steps), steering=Counter(self._costs.steering))
+        for line, worst in self._calls.values():
+            costs.steps[line] += worst
         asked = {key: Counter(turns) for key, turns in self._asked.items()}
         for (escalation, line), amount in self._decided.items():
             turns = asked.setdefault(escalation, Counter())
@@ -116,14 +121,18 @@ class CostFold:
         _rest(costs.supervisor, supervisor, day)
         return costs
 
-    def _book(self, event: Plain) -> None:
-        amount = whole(event.get("cost_micro_usd"))
-        if amount:
-            line = Line(str(event.get("node_id", "")), str(event.get("model") or ""), _day(event))
-            self._costs.steps[line] += amount
+    def _book(self, event: Plain, spent: Mapping[Line, int]) -> None:
+        """An attempt's whole cost: what went to models by model, the rest to none."""
+        rest = whole(event.get("cost_micro_usd"))
+        for line, amount in spent.items():
+            if line.model and amount <= rest:
+                self._costs.steps[line] += amount
+                rest -= amount
+        if rest:
+            self._costs.steps[_line(event)] += rest
 
     def _spent(self, event: Plain) -> None:
-        line = Line(str(event.get("node_id", "")), str(event.get("model") or ""), _day(event))
+        line = _line(event)
         spent = self._open.setdefault(_attempt(event), {})
         spent[line] = spent.get(line, 0) + whole(event.get("cost_micro_usd"))
 
@@ -199,6 +208,10 @@ def _sums(pairs: Iterable[tuple[str, int]]) -> Counter[str]:
 
 def _day(event: Plain) -> str:
     return str(event.get("at") or "")[:10]
+
+
+def _line(event: Plain) -> Line:
+    return Line(str(event.get("node_id", "")), str(event.get("model") or ""), _day(event))
 
 
 def _attempt(event: Plain) -> Hashable:

@@ -64,6 +64,16 @@ class Log(Protocol):
         ...
 
 
+class Blobs(Protocol):
+    """Where large values are kept; `store` satisfies it."""
+
+    elsewhere: bool
+
+    def get(self, digest: str) -> bytes:
+        """What was kept. Raises `StoreError`."""
+        ...
+
+
 def utc_now() -> str:
     """The time as events carry it: UTC, milliseconds."""
     global _moment, _stamp  # noqa: PLW0603  (a fast run has many events in one millisecond)
@@ -132,6 +142,13 @@ class Bus:
         self._log, self.lost = None, error
         if self.on_lost is not None:
             self.on_lost()
+
+    def keep(self, data: bytes) -> None:
+        """Keep bytes by their digest; from any thread. What breaks the record shows later."""
+        log = self._log
+        if log is not None:
+            with contextlib.suppress(StoreError):
+                log.keep(data)
 
     async def durable(self) -> None:
         """Return once what was published would outlive the process.

@@ -42,6 +42,14 @@ class Services(Protocol):
     workdir: Path
     assets_dir: Path
 
+    def keep(self, data: bytes) -> None:
+        """Keep an asset where large values are, if that is elsewhere."""
+        ...
+
+    def fetch(self, reference: AssetRef) -> bytes | None:
+        """What an asset holds; None if it is nowhere."""
+        ...
+
     def secret(self, name: str) -> str:
         """The value of a secret, registered for masking."""
         ...
@@ -146,11 +154,12 @@ class StepAssets:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+        self._services.keep(data)
         return reference
 
     def read(self, reference: AssetRef) -> bytes:
         """The content of an asset of this run. Raises `NodeError` for one that is not there."""
-        data = asset_bytes(self._services.assets_dir, reference)
+        data = self._services.fetch(reference)
         if data is None:
             raise NodeError(f"{reference.name!r} is no asset of this run", code="no-asset")
         return data

@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nightwarden.errors import NodeError
+from nightwarden.errors import NodeError, StoreError
 from nightwarden.events import Event
 from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.context import Decided, Mailbox
+from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.models import StepModel
-from nightwarden.runtime.bus import Bus
+from nightwarden.runtime.bus import Blobs, Bus
+from nightwarden.runtime.context import asset_bytes
 from nightwarden.runtime.mail import NO_MAIL
 from nightwarden.runtime.paying import Models, NoModels, Payer, Spending
 from nightwarden.runtime.secrets import SecretResolver
@@ -35,11 +37,13 @@ class RunServices:
         *,
         workdir: Path,
         assets_dir: Path,
+        blobs: Blobs | None = None,
     ) -> None:
         self.bus = bus
         self.registry = registry
         self.workdir = workdir
         self.assets_dir = assets_dir
+        self._blobs = blobs
         self.rejects: Counter[str] = Counter()
         self.mailboxes: Callable[[str], Mailbox] | None = None
         """Gives the mailbox of a node, where somebody delivers."""
@@ -58,6 +62,21 @@ class RunServices:
         """Events told from other threads go through the running loop from now on."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+
+    def keep(self, data: bytes) -> None:
+        """Keep an asset where the run's large values are, if that is not this machine."""
+        if self._blobs is not None and self._blobs.elsewhere:
+            self.bus.keep(data)
+
+    def fetch(self, reference: AssetRef) -> bytes | None:
+        """What an asset holds; None if it is neither in the run's folder nor kept elsewhere."""
+        found = asset_bytes(self.assets_dir, reference)
+        if found is not None or self._blobs is None or not self._blobs.elsewhere:
+            return found
+        try:
+            return self._blobs.get(reference.digest)
+        except StoreError:
+            return None
 
     def secret(self, name: str) -> str:
         """The value of a secret, registered for masking."""

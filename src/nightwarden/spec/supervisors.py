@@ -48,6 +48,8 @@ KEYS: Final = (
     "cost_cap_usd",
 )
 _WATCHABLE: Final = ("agent", "judge")
+_ONE_TURN: Final = frozenset({"llm.judge"})
+"""A judge that has no next turn to read a message at."""
 
 Lines = Mapping[str, int | None]
 
@@ -79,7 +81,8 @@ def is_watchable(node_type: NodeType) -> bool:
 
 def reads_messages(type_name: str) -> bool:
     """Whether nodes of the type of that name are agents or judges."""
-    return type_name.rpartition(".")[2].casefold() in _WATCHABLE
+    name = type_name.casefold()
+    return name.rpartition(".")[2] in _WATCHABLE and name not in _ONE_TURN
 
 
 def is_steered(workflow: Workflow) -> bool:

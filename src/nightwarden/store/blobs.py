@@ -51,6 +51,8 @@ class FolderBlobs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    elsewhere = False
+
     @property
     def place(self) -> str:
         """The folder."""
@@ -115,6 +117,8 @@ class ObjectBlobs:
             ) from error
         with self._explained("cannot be used"):
             self._store = from_url(url, **options)
+
+    elsewhere = True
 
     @property
     def place(self) -> str:

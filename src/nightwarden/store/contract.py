@@ -127,7 +127,12 @@ class Tail(Protocol):
 
 
 class Blobs(Protocol):
-    """Bytes by their SHA-256, written whole or not at all."""
+    """Bytes by their SHA-256, written whole or not at all.
+
+    `elsewhere`: not on this machine's own disk, so that a run's files are kept there, too.
+    """
+
+    elsewhere: bool
 
     @property
     def place(self) -> str:

@@ -95,7 +95,7 @@ class Judgement:
     cost_usd: float
 
 
-@node(type="agent.Agent", concurrency=4)
+@node(type="agent.Agent", concurrency=1)
 async def agent(
     prompt: str,
     model: ModelName,
@@ -120,6 +120,8 @@ async def agent(
     leave it out of `tools` for a model that must not reach further. `context` is added to the
     prompt: what an earlier step found, say. `mcp` names servers with more tools: a `url`, or a
     `command` with `args`; `env` is what commands find besides a bare environment.
+
+    One works at a time, unless `run: {concurrency: …}` says that items have folders of their own.
 
     `max_turns`, `timeout_s` and `max_cost_usd` (for all of this node's work in a run) end it, as
     a failure with the code `max-turns`, `timeout` or `model:budget`. A command may take
