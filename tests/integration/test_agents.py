@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_runs import PROTOCOLS
 from model_server import Call, Calls, Hang, ModelServer, Request, Say, Status
 
 import nightwarden as nw
@@ -82,8 +83,9 @@ class Bench:
     ) -> Ran:
         """Run one node with this script."""
         with ModelServer(script) as server:
+            version = "" if model.startswith(("anthropic", "google")) else "/v1"
             (self.folder / "nightwarden.toml").write_text(
-                f'[models."{model}"]\nbase_url = "{server.base_url}/v1"\n'
+                f'[models."{model}"]\nbase_url = "{server.base_url}{version}"\n'
                 "price_in = 3\nprice_out = 15\n"
             )
             given = {"type": node, "model": model, "prompt": "Do it.", **properties}
@@ -102,7 +104,8 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A folder with settings of its own, and a key in the environment."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
     (tmp_path / "ws").mkdir()
     return Bench(tmp_path)
 
@@ -130,6 +133,18 @@ def test_an_agent_works_with_tools_until_it_says_that_it_is_done(bench: Bench) -
         "./src/a.txt:1:one\n",
     ]
     assert (ran.folder / "ws/src/a.txt").read_text() == "one\n2\n"
+
+
+@pytest.mark.parametrize("model", PROTOCOLS)
+def test_an_agent_and_a_judge_work_over_every_protocol(bench: Bench, model: str) -> None:
+    script = [Calls([("shell", {"command": "echo hi"}), ("list", {})]), Say("Done.")]
+    ran = bench.run(script, model=model)
+    assert ran.result.outputs["work.text"] == "Done.", ran.result.reason
+    assert "hi\\n" in ran.requests[1].raw.decode()
+    ran = bench.run(
+        [Call("list", {}), answer(passed=True, reason="fine")], node="agent.Judge", model=model
+    )
+    assert ran.result.outputs["work.passed"] is True, ran.result.reason
 
 
 def test_what_an_agent_does_is_told_as_it_does_it(bench: Bench) -> None:

@@ -18,7 +18,6 @@ import textwrap
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,14 @@ from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.define import NodeDef, definition_of
 from nightwarden.nodes.io import Loss, absent_cause
 from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.bus import Bus
 from nightwarden.runtime.context import StepContext
 from nightwarden.runtime.executors.attending import WorkerDied
 from nightwarden.runtime.executors.processes import ProcessExecutor
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.secrets import SecretResolver
+from nightwarden.runtime.services import RunServices
 from nightwarden.signatures.signature import retry_after_s, signature_of
 from nightwarden.spec.catalog import NodeType
 
@@ -62,21 +63,23 @@ class NoControls:
         raise AssertionError(target)
 
 
-@dataclass
-class Run:
+class Run(RunServices):
     """A run as steps see it: keeps what they say, and holds them at a gate until it is opened."""
 
-    workdir: Path
-    executor: ProcessExecutor
-    events: list[Event] = field(default_factory=list)
-    rejects: list[str] = field(default_factory=list)
-    gates: dict[str, threading.Event] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.assets_dir = self.workdir / "assets"
-        self.registry = SecretRegistry()
-        self._secrets = SecretResolver(self.registry, {"KEY": SECRET}, environment={})
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, workdir: Path, executor: ProcessExecutor) -> None:
+        registry = SecretRegistry()
+        super().__init__(
+            Bus(),
+            registry,
+            SecretResolver(registry, {"KEY": SECRET}, environment={}),
+            workdir=workdir,
+            assets_dir=workdir / "assets",
+        )
+        self.executor = executor
+        self.events: list[Event] = []
+        self.refused: list[str] = []
+        self.gates: dict[str, threading.Event] = {}
+        self._running = asyncio.get_running_loop()
         self._heard = asyncio.Event()
 
     # -- the services a context needs --
@@ -85,17 +88,14 @@ class Run:
         if name in self.gates:
             assert self.gates[name].wait(20)
             return "open"
-        return self._secrets.secret(name)
-
-    def mask(self, text: str) -> str:
-        return self.registry.mask_text(text)
+        return super().secret(name)
 
     def tell(self, event: Event) -> None:
         self.events.append(event)
-        self._loop.call_soon_threadsafe(self._heard.set)
+        self._running.call_soon_threadsafe(self._heard.set)
 
     def rejected(self, node_id: str, line: int, reason: str) -> None:
-        self.rejects.append(f"{node_id} {line} {reason}")
+        self.refused.append(f"{node_id} {line} {reason}")
 
     # -- what a test does --
 
@@ -313,7 +313,7 @@ async def test_what_a_step_asks_and_says_reaches_its_run(tmp_path: Path) -> None
         assert ("info", "spent $0.500000 on tokens") in lines
         assert [(e.done, e.total) for e in run.events if isinstance(e, NodeProgress)] == [(1, 2)]
         assert [e.line for e in run.events if isinstance(e, RecordRejected)] == [3]
-        assert run.rejects == ["n 3 too few"]
+        assert run.refused == ["n 3 too few"]
         assert run.mask(f"the key is {SECRET}") != f"the key is {SECRET}"
 
 

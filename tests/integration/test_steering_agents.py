@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 from typing import Any
 
-from commands import nightwarden
+from commands import nightwarden, started
 from model_server import Call, ModelServer, Request, Say
 
+from nightwarden.errors import StoreError
 from nightwarden.store import open_store
 
 FLOW = """
@@ -69,3 +72,49 @@ def test_an_agent_reads_what_its_supervisor_says_at_its_next_turn(tmp_path: Path
     spent = sum(e["cost_micro_usd"] for e in events if e["type"].startswith("invocation_succ"))
     assert ended["cost_micro_usd"] == spent > 0
     assert ended["ledger"]["steering_micro_usd"] == sum(e["cost_micro_usd"] for e in looks) > 0
+
+
+def begun(folder: Path) -> None:
+    """Wait until the agent is at work."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with contextlib.suppress(StoreError), open_store(folder / ".nightwarden") as store:
+            if any(event["type"] == "tool_called" for event in store.read("r1")):
+                return
+        time.sleep(0.05)
+    raise AssertionError("the agent never begins")
+
+
+WIRED = """
+version: 1
+name: wired
+inputs: {m: {type: str}}
+nodes:
+  fix: {type: agent.Agent, model: $inputs.m, prompt: Mend it., workspace: work, tools: [shell]}
+"""
+
+
+def test_one_that_is_attached_asks_the_provider_the_watched_agent_runs_on(tmp_path: Path) -> None:
+    """Scenario 80, from another process: the run's record says what its agents run on."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "w.yaml").write_text(WIRED, encoding="utf-8")
+    advice = Call("advise", {"intervene": True, "message": "Look at the log."})
+
+    def either(request: Request) -> Call | Say:
+        return advice if "advise" in request.tools else worker(request)
+
+    with ModelServer([either]) as server:
+        env = {
+            "ANTHROPIC_API_KEY": "sk-first-0123456789",
+            "OPENAI_API_KEY": "sk-agent-0123456789",
+            "OPENAI_BASE_URL": f"{server.base_url}/v1",
+        }
+        options = ("--input", "m=openai-chat:gpt-5", "--run-id", "r1")
+        with started("run", "w.yaml", *options, cwd=tmp_path, env=env) as run:
+            watch = ("supervise", "--run-id", "r1", "--node", "fix", "--name", "dog")
+            monitor = ("--monitor", "event_type=tool_called", "--no-boundaries")
+            begun(tmp_path)
+            done = nightwarden(*watch, *monitor, cwd=tmp_path, env=env)
+            ended = run.end()
+    assert (done.code, ended.code) == (0, 0), done.err + ended.err
+    assert "is shown to openai-chat:gpt-5-mini on your own network" in done.err

@@ -225,5 +225,5 @@ def test_the_steering_benchmark_measures_something() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["version"] == 1
-    assert len(found["rows"]) == 10
+    assert len(found["rows"]) == 11
     assert all(row["value"] > 0 for row in found["rows"] if row["unit"] != "%")

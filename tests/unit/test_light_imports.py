@@ -69,3 +69,11 @@ def test_neither_help_nor_telemetry_that_is_off_brings_opentelemetry() -> None:
         "from nightwarden import telemetry; telemetry.subscriber({})",
     ):
         assert not {n for n in brought(statement) if n.startswith("opentelemetry")}
+
+
+@pytest.mark.parametrize(
+    "module", ["steering.evaluating", "steering.attached", "steering.managed", "cli.supervise"]
+)
+def test_steering_brings_no_model_library_before_the_first_look(module: str) -> None:
+    found = brought(f"import nightwarden.{module}")
+    assert not found & {"pydantic_ai", "anthropic", "openai", "genai_prices"}

@@ -220,6 +220,33 @@ EVENTS: list[tuple[Event, str]] = [
         events.RunResumed(redo=(("a", ()),), retry=(("b", (1,)), ("b", (2,)))),
         "the run goes on, unsupervised, 1 step done again, 2 steps retried at its user's risk",
     ),
+    (events.UserPrompt(node_id="fix", text="mend it"), "fix is told: mend it"),
+    (
+        events.LlmStepFinished(node_id="fix", step=2, text="I see", tool_calls=1),
+        "fix took a step, 1 tool call: I see",
+    ),
+    (events.AssistantText(node_id="fix", text="done"), "fix says: done"),
+    (
+        events.ToolStarted(node_id="fix", tool="shell", input={"command": "ls"}),
+        'fix calls shell {"command": "ls"}',
+    ),
+    (
+        events.ToolCalled(node_id="fix", tool="shell", input={"command": "ls"}, output="a.py"),
+        'fix shell {"command": "ls"} → a.py',
+    ),
+    (
+        events.ToolFailed(node_id="fix", tool="read", error="no such file"),
+        "fix read failed: no such file",
+    ),
+    (events.UsageProgress(node_id="fix", tokens=500, used=0.1), "fix has used $0.10"),
+    (
+        events.BudgetWarning(node_id="fix", dimension="cost_usd", used=0.8, limit=1.0),
+        "fix comes near its budget: cost_usd: 0.8 of 1.0",
+    ),
+    (
+        events.BudgetExceeded(node_id="fix", dimension="turns", used=20, limit=20),
+        "fix is over its budget: turns: 20 of 20",
+    ),
     (events.InputPushed(inputs={"urls": "x"}), "an item came in: urls"),
     (events.InputClosed(name="urls"), "input urls is complete"),
     (

@@ -115,6 +115,23 @@ def test_an_evaluator_that_hangs_holds_nothing_up(tmp_path: Path) -> None:
     assert played.of(SteeringEvaluated) == []
 
 
+class Dear(Hanging):
+    """Hangs, at a price."""
+
+    def untold_micro_usd(self) -> int:
+        return 1234
+
+
+def test_a_look_the_end_of_the_run_cuts_off_is_told_with_its_cost(tmp_path: Path) -> None:
+    """steering.md §2: own ledger line; nothing that was spent is left out."""
+    played = play(session(tmp_path, evaluators=judged_by(Dear())), seed=1)
+    (cut,) = played.of(SteeringEvaluated)
+    assert (cut.outcome, cut.cost_micro_usd) == ("failed", 1234)
+    assert cut.detail == "the run ended while it thought"
+    assert played.types()[-2:] == ["steering_evaluated", "run_completed"]
+    assert played.result.costs["steering_micro_usd"] == 1234
+
+
 def test_a_supervisor_without_a_model_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     def none_at_all(_spec: SupervisorSpec) -> None:
         raise ModelError("no key is here")

@@ -11,7 +11,7 @@ from nightwarden.nodes.define import node
 from nightwarden.nodes.registry import Registry
 from nightwarden.spec.load import examine
 from nightwarden.spec.schema import workflow_schema
-from nightwarden.spec.supervisors import KEYS, SupervisorSpec, declared
+from nightwarden.spec.supervisors import KEYS, SupervisorSpec, declared, reads_messages
 from nightwarden.spec.workflow import Workflow
 from nightwarden.steering.files import read_supervisor
 
@@ -226,3 +226,8 @@ def test_one_alone_needs_no_list() -> None:
 def test_the_schema_for_editors_knows_every_key() -> None:
     block = workflow_schema(CATALOG)["properties"]["supervisors"]["additionalProperties"]
     assert list(block["properties"]) == list(KEYS)
+
+
+def test_a_judge_of_one_turn_reads_no_messages() -> None:
+    names = ("agent.Agent", "agent.Judge", "t.agent", "llm.Judge", "flow.Value")
+    assert [n for n in names if reads_messages(n)] == ["agent.Agent", "agent.Judge", "t.agent"]

@@ -3,7 +3,7 @@
     ModelAuthenticationError ─▶ "the provider does not accept the key"   http:401
     ModelConnectionError     ─▶ "the provider cannot be reached: …"      model:unreachable
 
-Imports the model library: only `conversation.py` and `turns.py` may import this.
+Imports the model library: only modules of this package that do so as well may import this.
 Read next: `turns.py`.
 """
 

@@ -208,14 +208,18 @@ def _over_run(
         raise Usage(f"run {run} has a supervisor {spec.name!r} of its own; give this one a --name")
     nodes: Sequence[Mapping[str, Any]] = definition.get("nodes", ())
     _check_nodes(nodes, entry, spec.watches, out)
-    model = _model(spec, settings, nodes, start.get("inputs", {}))
+    model = _model(spec, settings, definition, start.get("inputs", {}))
     evaluator = _evaluator(spec, model)
 
     def watch() -> Watch:
         return Attached(place, run, spec, evaluator, remark=out.note, told=_shown(out))
 
     out.note(_notice(model, f"run {run}"))
-    return _carried(watch, evaluator, out, f"run {run}")
+    code = _carried(watch, evaluator, out, f"run {run}")
+    left = place.entry(run)
+    if left.status == "interrupted":
+        out.note(state_of(left), "yellow")
+    return code
 
 
 def _check_nodes(
@@ -241,6 +245,7 @@ def _check_nodes(
 
 
 def _over_session(meant: str, spec: SupervisorSpec, settings: Settings, out: Output) -> int:
+    from nightwarden.steering.choosing import SMALL, Running, choose
     from nightwarden.steering.claude.sessions import find_transcript
     from nightwarden.steering.claude.watching import SessionWatch, without_hooks
 
@@ -249,7 +254,7 @@ def _over_session(meant: str, spec: SupervisorSpec, settings: Settings, out: Out
     lacking = without_hooks(folder) if folder.is_dir() else ""
     if lacking:
         out.note(lacking, "yellow")
-    model = _model(spec, settings, [], {}, claude=True)
+    model = choose(spec, settings, [Running("the session", SMALL["anthropic"])])
     evaluator = _evaluator(spec, model)
 
     def watch() -> Watch:
@@ -265,22 +270,28 @@ def _over_session(meant: str, spec: SupervisorSpec, settings: Settings, out: Out
 def _model(
     spec: SupervisorSpec,
     settings: Settings,
-    nodes: Sequence[Mapping[str, Any]],
+    definition: Mapping[str, Any],
     inputs: Mapping[str, object],
-    *,
-    claude: bool = False,
 ) -> Model:
-    from nightwarden.spec.workflow import NodeSpec, Workflow
-    from nightwarden.steering.choosing import SMALL, Running, choose, running_on
+    """The model for a recorded run; what its agents run on stands in its definition."""
+    from nightwarden.spec.workflow import EdgeSpec, NodeSpec, Workflow
+    from nightwarden.steering.choosing import choose, running_on
 
-    if claude:
-        return choose(spec, settings, [Running("the session", SMALL["anthropic"])])
-    drawn = tuple(
+    nodes = tuple(
         NodeSpec(id=str(n["id"]), type=str(n["type"]), properties=n.get("properties", {}))
-        for n in nodes
+        for n in definition.get("nodes", ())
     )
-    running = running_on(Workflow(name="recorded", nodes=drawn, edges=()), spec)
-    return choose(spec, settings, running, inputs=inputs)
+    edges = tuple(
+        EdgeSpec(
+            source=str(edge.get("source")),
+            source_slot=str(edge.get("source_slot")),
+            target=str(edge.get("target")),
+            target_slot=str(edge.get("target_slot")),
+        )
+        for edge in definition.get("edges", ())
+    )
+    drawn = Workflow(name="recorded", nodes=nodes, edges=edges)
+    return choose(spec, settings, running_on(drawn, spec, inputs), inputs=inputs)
 
 
 def _evaluator(spec: SupervisorSpec, model: Model) -> ModelEvaluator:

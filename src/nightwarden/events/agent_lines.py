@@ -51,7 +51,8 @@ def _tool_failed(event: Plain) -> str:
 
 def _spent(event: Plain) -> str:
     used, tokens = event.get("used"), event.get("tokens")
-    return f"{_node(event)} has used " + (f"${used}" if used is not None else f"{tokens} tokens")
+    money = isinstance(used, (int, float))
+    return f"{_node(event)} has used " + (f"${used:.2f}" if money else f"{tokens} tokens")
 
 
 def _budget(words: str) -> Callable[[Plain], str]:

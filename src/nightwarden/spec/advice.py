@@ -63,7 +63,9 @@ def _unused_inputs(
 def _cannot_resume(workflow: Workflow, findings: Findings) -> None:
     for node in workflow.nodes:
         node_type = workflow.types[node.id]
-        may_run_twice = node_type.retry_safe or node_type.idempotent_by
+        # What the engine runs itself it does again with what is on record.
+        own = node_type.engine_owned
+        may_run_twice = own or node_type.retry_safe or node_type.idempotent_by
         if node_type.fans_out and not may_run_twice and not node.file:
             findings.warn(
                 "cannot-resume",

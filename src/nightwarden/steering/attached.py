@@ -27,6 +27,7 @@ from nightwarden.steering.files import safe_name
 from nightwarden.steering.managed import MESSAGE, TOLD
 from nightwarden.steering.ports import Evaluator, Fact, NotQueued, Sink, Words
 from nightwarden.steering.relayed import relayed
+from nightwarden.steering.telling import cut_off
 from nightwarden.steering.wakes import TriggerState
 from nightwarden.store.contract import Store
 
@@ -160,6 +161,7 @@ class Attached:
     ) -> None:
         self._store, self._run_id, self._spec = store, run_id, spec
         self._told = told
+        self._evaluator = evaluator
         self._words: asyncio.Queue[Mapping[str, object]] = asyncio.Queue()
         self._teller: asyncio.Task[None] | None = None
         self._remark = remark
@@ -191,6 +193,9 @@ class Attached:
     async def close(self) -> None:
         """Let go; what is to be told yet is told."""
         await self.coordinator.close()
+        event = cut_off(self._spec, self.state, self._evaluator, "it was let go of")
+        if event is not None:
+            self._emit(event)
         if self._teller is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TAKEN_S):

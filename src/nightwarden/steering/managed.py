@@ -31,6 +31,8 @@ from nightwarden.steering.post import Post
 from nightwarden.steering.relayed import told_elsewhere
 from nightwarden.steering.switch import Switch
 from nightwarden.steering.team import LiveRun, Team
+from nightwarden.steering.telling import cut_off
+from nightwarden.steering.wakes import TriggerState
 
 MESSAGE: Final = "message"
 TOLD: Final = "steering"
@@ -214,10 +216,11 @@ class RunSteering:
 
     def _settle(self, spec: SupervisorSpec, evaluator: Evaluator) -> None:
         """A look that was cut off by the end has cost something, at worst."""
-        untold: Callable[[], int] = getattr(evaluator, "untold_micro_usd", int)
-        cost = untold()
-        if cost:
-            self._given.bus.publish(_cut_off(self._team, spec, cost))
+        each = self._team.coordinators if self._team else ()
+        state = next((c.state for c in each if c.spec.name == spec.name), TriggerState())
+        event = cut_off(spec, state, evaluator, "the run ended while it thought")
+        if event is not None:
+            self._given.bus.publish(event)
 
     # -- messages --
 
@@ -272,19 +275,6 @@ def _spent(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         if event.get("type") == "steering_evaluated" and isinstance(cost, int):
             found[str(name)] = found.get(str(name), 0) + cost
     return found
-
-
-def _cut_off(team: Team | None, spec: SupervisorSpec, cost: int) -> SteeringEvaluated:
-    states = [c.state for c in team.coordinators if c.spec.name == spec.name] if team else []
-    return SteeringEvaluated(
-        supervisor=spec.name,
-        outcome="failed",
-        number=states[0].completed if states else 0,
-        failures=states[0].failures if states else 0,
-        limit=spec.max_evals,
-        detail="the run ended while it thought",
-        cost_micro_usd=cost,
-    )
 
 
 def _message_id(run_id: str, word: Word) -> str:

@@ -5,6 +5,8 @@ Read next: `coordinator.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nightwarden.events import (
     Event,
     SteeringArmed,
@@ -15,9 +17,19 @@ from nightwarden.events import (
     SteeringParked,
     SteeringWoken,
 )
+from nightwarden.spec.supervisors import SupervisorSpec
 from nightwarden.steering.ports import Answer
 from nightwarden.steering.trigger import Trigger
-from nightwarden.steering.wakes import Act, Armed, Deferred, Done, Exhausted, Parked, Wake
+from nightwarden.steering.wakes import (
+    Act,
+    Armed,
+    Deferred,
+    Done,
+    Exhausted,
+    Parked,
+    TriggerState,
+    Wake,
+)
 
 
 def told(act: Act, trigger: Trigger, *, dropped: int = 0, reason: str = "") -> Event | None:
@@ -86,4 +98,25 @@ def evaluated(
         output_tokens=answer.output_tokens,
         cost_micro_usd=answer.cost_micro_usd,
         duration_s=round(duration_s, 3),
+    )
+
+
+def cut_off(
+    spec: SupervisorSpec, state: TriggerState, evaluator: object, why: str
+) -> SteeringEvaluated | None:
+    """The event of a look that was let go of: what it has cost, at worst; None for nothing."""
+    untold: Callable[[], int] = getattr(evaluator, "untold_micro_usd", int)
+    cost = untold()
+    if not cost:
+        return None
+    return SteeringEvaluated(
+        supervisor=spec.name,
+        outcome="failed",
+        number=state.completed,
+        limit=spec.max_evals,
+        failures=state.failures,
+        registered=tuple(state.registered),
+        done=state.done,
+        detail=why,
+        cost_micro_usd=cost,
     )

@@ -32,6 +32,7 @@ from nightwarden.steering.files import safe_name
 from nightwarden.steering.mailbox import Message, event_of
 from nightwarden.steering.monitors import Tallies
 from nightwarden.steering.ports import Evaluator
+from nightwarden.steering.telling import cut_off
 from nightwarden.steering.wakes import TriggerState
 
 
@@ -68,6 +69,7 @@ class SessionWatch:
         self._lock: IO[str] | None = None
         self._told = told
         self._remark = remark
+        self._evaluator = evaluator
         self._state_path = self.box.path / "supervisors" / f"{safe_name(spec.name)}.json"
         observer = TranscriptObserver(
             self.transcript,
@@ -106,6 +108,9 @@ class SessionWatch:
     async def close(self) -> None:
         """Detach. The session goes on untouched, and reads what waits for it."""
         await self._coordinator.close()
+        event = cut_off(self._coordinator.spec, self.state, self._evaluator, "it was let go of")
+        if event is not None:
+            self._record(event)
         self._unlock()
 
     def _unlock(self) -> None:
