@@ -62,7 +62,7 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A word from another process to a run: `kind` is `cancel` or `message`."""
+    """A word from another process to a run: `kind` is `cancel`, `message` or `steering`."""
 
     number: int
     kind: str
