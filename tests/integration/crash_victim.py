@@ -110,7 +110,8 @@ def once(place: Path) -> RunResult:
             given = {"names": ITEMS}
             return run_session(Session(workflow(), given, store=store, run_id="r", **options))
         past = fold_past(store.lines("r"))
-        done = set((FOLDER / "effects.txt").read_text().splitlines()) if past.begun else set()
+        effects = FOLDER / "effects.txt"
+        done = set(effects.read_text().splitlines() if effects.exists() else ())
         undone = [str(r) for r in risks(past, workflow().types) if _effect_of(r) not in done]
         session = resume_session(store, workflow=workflow(), retry=undone, **options)
         return run_session(session)

@@ -51,8 +51,14 @@ def _tool_failed(event: Plain) -> str:
 
 def _spent(event: Plain) -> str:
     used, tokens = event.get("used"), event.get("tokens")
-    money = isinstance(used, (int, float))
-    return f"{_node(event)} has used " + (f"${used:.2f}" if money else f"{tokens} tokens")
+    return f"{_node(event)} has used {f'{tokens} tokens' if used is None else _dollars(used)}"
+
+
+def _dollars(amount: object) -> str:
+    """Cents, and what is below them where there is something."""
+    text = f"{amount:.6f}" if isinstance(amount, (int, float)) else str(amount)
+    whole, _, part = text.partition(".")
+    return f"${whole}.{part.rstrip('0').ljust(2, '0')}"
 
 
 def _budget(words: str) -> Callable[[Plain], str]:

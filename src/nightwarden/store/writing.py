@@ -317,10 +317,14 @@ class GroupWriter:
                 self._watch = self._database.watch(None)
             if not self._watch.changed() and not self._news:
                 return
-            self._news = True  # until they have been taken
-            heard = {run.run: run.on_command for run in self._runs if run.on_command is not None}
-            taken = take_commands(self._database, tuple(heard))
+            # Taken back before looking, not after: a run that is added meanwhile is news again.
             self._news = False
+            heard = {run.run: run.on_command for run in self._runs if run.on_command is not None}
+            try:
+                taken = take_commands(self._database, tuple(heard))
+            except StoreError:
+                self._news = True
+                raise
             for number, command in taken:
                 heard[number](command)
 
