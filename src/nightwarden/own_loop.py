@@ -6,7 +6,10 @@ Read next: `session.py`.
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import Any, TypeVar
 
 from nightwarden.errors import RunError
@@ -20,7 +23,12 @@ def run_on_own_loop(
     left_behind: Callable[[], frozenset[asyncio.Task[object]]] = frozenset,
     make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
 ) -> T:
-    """Like `asyncio.run`, but a task deaf to cancellation does not hold up the end."""
+    """Like `asyncio.run`, but a task deaf to cancellation does not hold up the end.
+
+    Ctrl-C cancels `main`, wherever it finds the process, and raises `KeyboardInterrupt` once that
+    has ended; a second one raises it at once. Left alone, it would be raised in whatever runs just
+    then: in a step, say, whose failure it would be.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -31,9 +39,36 @@ def run_on_own_loop(
     loop = make_loop()
     try:
         asyncio.set_event_loop(loop)
-        return loop.run_until_complete(main)
+        return _run(loop, loop.create_task(main))
     finally:
         _end_loop(loop, left_behind())
+
+
+def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
+    told = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        if told:
+            signal.default_int_handler(number, frame)
+        told = True
+        loop.call_soon_threadsafe(main.cancel)
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, handle)
+    try:
+        return loop.run_until_complete(main)
+    except asyncio.CancelledError:
+        if told:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if ours and signal.getsignal(signal.SIGINT) is handle:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _end_loop(
