@@ -90,7 +90,7 @@ def spent(runs: Runs, chosen: Sequence[str], since: str, out: Output) -> Spendin
 
 def is_free(ends: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the end of a run says that nothing was spent."""
-    from nightwarden.report.costing import ENDS
+    from nightwarden.events.run import ENDS
 
     last = ends[-1] if ends else {}
     told = (last.get("cost_micro_usd"), last.get("supervisor_cost_micro_usd"))

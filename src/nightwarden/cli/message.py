@@ -66,7 +66,7 @@ def message(
 
 def _refused(place: RunStore, entry: RunEntry, message_id: str, last: int) -> str:
     """Why a message was not taken up by a run that goes on; empty where it was, or may yet be."""
-    from nightwarden.store.contract import ENDS
+    from nightwarden.events.run import ENDS
 
     until = time.monotonic() + _LOOK_FOR_S
     while time.monotonic() < until:

@@ -6,6 +6,7 @@ Read next: `node.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from nightwarden.events.base import Event
 
@@ -83,6 +84,15 @@ class RunEnded(Event):
     supervised: bool = False
     duration_s: float = 0.0
     outputs: Mapping[str, object] = {}
+
+
+ENDS: Final[Mapping[str, str]] = {
+    "run_completed": "completed",
+    "run_failed": "failed",
+    "run_cancelled": "cancelled",
+    "run_suspended": "suspended",
+}
+"""Terminal events and the status each gives a run."""
 
 
 class RunCompleted(RunEnded, tag="run_completed"):

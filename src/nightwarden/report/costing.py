@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from nightwarden.events.run import ENDS
 from nightwarden.events.words import list_of, mapping_of
 
 Plain = Mapping[str, Any]
-
-ENDS: Final = ("run_completed", "run_failed", "run_cancelled", "run_suspended")
-"""Terminal events."""
 
 
 @dataclass(frozen=True, slots=True)

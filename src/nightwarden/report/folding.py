@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nightwarden.events.interventions import Intervention, Interventions
+from nightwarden.events.run import ENDS
 from nightwarden.events.words import item_text, list_of, mapping_of, place, text
-from nightwarden.report.costing import ENDS, CostFold, Costs, whole
+from nightwarden.report.costing import CostFold, Costs, whole
 from nightwarden.report.missing import (
     Failure,
     Missing,

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from nightwarden.errors import StoreError
+from nightwarden.events.run import ENDS
 from nightwarden.runtime.bounded import BoundsState
 from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.past import Begun, Broken, Frame, Key, Past, Returned, Sent
@@ -29,13 +30,6 @@ from nightwarden.verdict import (
     Retry,
     Skip,
 )
-
-ENDS: Final[Mapping[str, str]] = {
-    "run_completed": "completed",
-    "run_failed": "failed",
-    "run_cancelled": "cancelled",
-    "run_suspended": "suspended",
-}
 
 _Hot = Returned | Frame | Broken | Begun
 _hot = msgspec.json.Decoder(_Hot)

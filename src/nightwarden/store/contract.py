@@ -15,17 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from nightwarden.errors import StoreError
-
-ENDS: Final = {
-    "run_completed": "completed",
-    "run_failed": "failed",
-    "run_cancelled": "cancelled",
-    "run_suspended": "suspended",
-}
-"""Terminal events and the status each gives a run."""
 
 
 class RunBusy(StoreError):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nightwarden.store.contract import ENDS
+from nightwarden.events.run import ENDS
 
 ABOUT_RUN: Final = b'{"type":"run_'
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from nightwarden.errors import StoreError
+from nightwarden.events.run import ENDS
 from nightwarden.store.chain import Row
-from nightwarden.store.contract import ENDS
 from nightwarden.store.database import Watch
 
 LOOK_S: Final = 0.25
