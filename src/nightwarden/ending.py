@@ -31,6 +31,7 @@ from nightwarden.result import (
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.failing import Failure
 from nightwarden.runtime.recording import Recorder, cause_text
+from nightwarden.runtime.replaying import as_recorded
 from nightwarden.runtime.services import RunServices
 from nightwarden.verdict import DecidedBy, Fail, Item
 
@@ -57,6 +58,7 @@ class Finished:
     steering_cost: int = 0
     duration_s: float
     record: str
+    resumed: bool
 
 
 def result_of(run: Finished) -> RunResult:
@@ -68,17 +70,20 @@ def result_of(run: Finished) -> RunResult:
     gaps = missing_outputs(machine.captures(), run.plan, machine.explain, interventions)
     reason = _reason(ended, recorder, run.deciding) or "; ".join(gap.sentence for gap in gaps)
     rejects = run.services.rejects
+    outputs = fold_outputs(
+        machine.captures(),
+        _output_names(run.plan),
+        [node.id for node in run.plan.nodes],
+        lambda causes: [cause_text(machine.cause(n)) for n in causes],
+    )
+    if run.resumed:
+        outputs = {name: as_recorded(value) for name, value in outputs.items()}
     return RunResult(
         run_id=run.run_id,
         status=ended.status,
         supervised=bool(interventions),
         reason=reason,
-        outputs=fold_outputs(
-            machine.captures(),
-            _output_names(run.plan),
-            [node.id for node in run.plan.nodes],
-            lambda causes: [cause_text(machine.cause(n)) for n in causes],
-        ),
+        outputs=outputs,
         interventions=interventions,
         ledger=fold_ledger(report, machine.cause, found, run.services.mask),
         costs={

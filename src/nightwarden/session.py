@@ -430,6 +430,7 @@ class Session:
                 steering_cost=0 if self._steering is None else self._steering.spent_micro_usd,
                 duration_s=took_s,
                 record=self.record,
+                resumed=past is not None,
             )
         )
         if bus.active:

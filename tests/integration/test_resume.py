@@ -473,6 +473,53 @@ def test_a_value_that_held_a_secret_and_may_not_be_made_again_is_missed_where_it
     assert "sign.output is not on record" in result.reason
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_reader_is_never_handed_what_the_record_does_not_have(lab: Lab, indexed: bool) -> None:
+    """row: S4-SEALED-RESUME"""
+
+    async def sign(value: int, ctx: Context) -> str:
+        lab.does(f"sign {value}")
+        return f"{value} {ctx.secret('KEY')}"
+
+    async def add_up(values: Stream[str]) -> int:
+        total = 0
+        async for value in values.indexed() if indexed else values:
+            lab.does(f"read {type(value).__name__}")
+            total += 1
+        lab.does("read all")
+        return total
+
+    with nw.workflow("sealed") as w:
+        items = w.input("items", list[int], default=[1, 2, 3])
+        signed = w.add(lab.step(sign), id="sign", value=items.each())
+        w.add(lab.step(add_up, retry_safe=True), id="sum", values=signed)
+    lab.fatal = {"read all"}
+    secret = {"KEY": "zk-live/7Qm2+Zt9aB"}
+    lab.begin(w.build(), secrets=secret)
+    result = lab.resume(secrets=secret)
+    assert lab.did == {}
+    assert result.status == "failed"
+    assert "sign.output is not on record" in result.reason
+
+
+def test_an_output_that_is_not_on_record_is_given_as_the_record_shows_it(lab: Lab) -> None:
+    """row: S4-SEALED-RESUME"""
+
+    async def sign(value: int, ctx: Context) -> str:
+        lab.does(f"sign {value}")
+        return f"{value} {ctx.secret('KEY')}" if value else "plain"
+
+    with nw.workflow("sealed") as w:
+        items = w.input("items", list[int], default=[0, 1, 2])
+        w.add(lab.step(sign), id="sign", value=items.each())
+    lab.fatal = {"sign 2"}
+    secret = {"KEY": "zk-live/7Qm2+Zt9aB"}
+    lab.begin(w.build(), secrets=secret)
+    result = lab.resume(secrets=secret, supervise=always(Skip()))
+    assert list(result.outputs["sign"]) == ["plain", "1 ••••(KEY)"]
+    assert list(result.outputs["sign"].indices) == [0, 1]
+
+
 def test_an_input_that_held_a_secret_is_asked_for_again(lab: Lab) -> None:
     """row: S4-SEALED-RESUME"""
 

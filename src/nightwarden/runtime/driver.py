@@ -54,7 +54,7 @@ from nightwarden.runtime.past import Past
 from nightwarden.runtime.plain import PlainCalls
 from nightwarden.runtime.pool import Pool
 from nightwarden.runtime.recording import Recorder
-from nightwarden.runtime.replaying import Playback, Replaying
+from nightwarden.runtime.replaying import Playback, Replaying, lack
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.stream_calls import StreamCalls
 
@@ -310,7 +310,11 @@ class Driver:
     def _feed(self, effect: Feed) -> None:
         playback = self._playing(effect.call)
         if playback is None:
-            self._streams.feed(effect)
+            error = lack((effect.value, *(value for _, value in effect.shown)))
+            if error is None:
+                self._streams.feed(effect)
+            else:
+                self._streams.break_off(effect, error)
         else:
             playback.answered()
             self.go_on(playback)

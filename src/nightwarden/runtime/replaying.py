@@ -35,6 +35,7 @@ from nightwarden.kernel.stimuli import (
     Unparked,
 )
 from nightwarden.lineage import show
+from nightwarden.nodes.io import Collect
 from nightwarden.runtime.again import ANEW, Again, Before
 from nightwarden.runtime.binding import Binding, projected
 from nightwarden.runtime.desk import Desk
@@ -144,10 +145,10 @@ class Replaying:
             case Standing.FAILED | Standing.CUT_OFF:
                 self._hold(invoke, key, standing)
             case Standing.NEW | Standing.AGAIN:
-                missing = _missing(invoke.inputs)
-                if missing is None:
+                error = lack(invoke.inputs)
+                if error is None:
                     return False
-                self._lack(invoke, missing)
+                self._lack(invoke, error)
         return True
 
     def again(self, invoke: Invoke) -> Again:
@@ -346,14 +347,9 @@ class Replaying:
         shown = binding.shown(invoke.inputs)
         return self._desk.failed_fact(invoke, error, binding, shown, cut_off=True)
 
-    def _lack(self, invoke: Invoke, missing: NotOnRecord) -> None:
+    def _lack(self, invoke: Invoke, error: Interrupted) -> None:
         """An input is needed that only its producer could give, and that may not run again."""
         binding = self._desk.bindings[invoke.node]
-        error = Interrupted(
-            f"{missing.node_id}.{missing.slot} is not on record (it held a secret, or has no form "
-            f"there), and {missing.node_id} may not simply be run again",
-            code=SIGNATURE,
-        )
         fact = self._desk.failed_fact(invoke, error, binding, None)
         self._tell(msgspec.structs.replace(fact, bad_input=True))
 
@@ -400,6 +396,28 @@ def _fact(call: int, broken: Broken) -> Failed:
         assets=broken.assets,
         **facts,
     )
+
+
+def lack(values: Sequence[object]) -> Interrupted | None:
+    """Why these cannot be handed to a step; None where the record has them all."""
+    missing = _missing(values)
+    if missing is None:
+        return None
+    return Interrupted(
+        f"{missing.node_id}.{missing.slot} is not on record (it held a secret, or has no form "
+        f"there), and {missing.node_id} may not simply be run again",
+        code=SIGNATURE,
+    )
+
+
+def as_recorded(value: object) -> object:
+    """An output of a resumed run: what the record does not have, as it is shown there."""
+    if isinstance(value, NotOnRecord):
+        return value.shown
+    if type(value) is Collect and _missing(value) is not None:
+        shown = [as_recorded(part) for part in value]
+        return Collect(shown, value.indices, value.losses, ended_early=value.ended_early)
+    return value
 
 
 def _missing(inputs: Sequence[object]) -> NotOnRecord | None:

@@ -48,6 +48,10 @@ class StreamCalls:
         stream = self._calls[effect.call].streams[effect.slot]
         stream.feed(effect.index, effect.value, effect.shown)
 
+    def break_off(self, effect: Feed, error: Exception) -> None:
+        """A reader cannot have the item it asked for."""
+        self._calls[effect.call].streams[effect.slot].break_off(error)
+
     def end_feed(self, effect: EndFeed) -> None:
         """A reader has read everything."""
         self._calls[effect.call].streams[effect.slot].end()

@@ -53,6 +53,7 @@ class StepStream(Stream[object]):
         self._shown: deque[tuple[int, object]] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._over = False
+        self._error: Exception | None = None
         self._loop = asyncio.get_running_loop()
 
     # -- the driver's side --
@@ -68,6 +69,12 @@ class StepStream(Stream[object]):
         """There is no further item."""
         self._told += 1
         self._over = True
+        self._wake()
+
+    def break_off(self, error: Exception) -> None:
+        """The next item cannot be had: the step is told so where it asks."""
+        self._told += 1
+        self._error = error
         self._wake()
 
     @property
@@ -124,7 +131,7 @@ class StepStream(Stream[object]):
         if not self._box and not self._over:
             self._shown.clear()
             self._ask()
-            if not self._box and not self._over:
+            if not self._box and not self._over and self._error is None:
                 self._waiter = self._loop.create_future()
                 self._parked()
                 try:
@@ -132,4 +139,6 @@ class StepStream(Stream[object]):
                 finally:
                     self._unparked()
                 self._waiter = None
+        if self._error is not None:
+            raise self._error
         return self._box.popleft() if self._box else _END
