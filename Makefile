@@ -24,7 +24,7 @@ $(READY): pyproject.toml requirements-dev.lock tools/setup.sh
 demo: setup  ## 200 real pages, some of them broken, under supervision
 	@$(BIN)/nightwarden demo
 
-test: lint types law unit integration  ## everything; under ten minutes
+test: lint types law unit integration  ## everything; some ten minutes
 
 lint: setup  ## style and format
 	$(BIN)/ruff check .
