@@ -8,7 +8,9 @@ Read next: `recording.py`, `spec/storing.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from nightwarden.kernel.causes import NOT_TAKEN
 from nightwarden.kernel.plan import OutPlan, Plan
@@ -20,7 +22,7 @@ _PLAIN: Final = frozenset((str, bool, int, type(None)))
 _ANY: Final = Checker(Any)
 
 
-class Kept(NamedTuple):
+class Kept(msgspec.Struct, frozen=True):
     """Values of one invocation as a record has them; `sealed`: they are not the values."""
 
     outputs: Mapping[str, object]

@@ -10,6 +10,7 @@ Read next: `pool.py`, `desk.py`.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 from nightwarden.errors import NodeError
@@ -82,6 +83,7 @@ class PlainCalls:
         code, fixed, as_is = desk.codes[binding.node.index], binding.fixed, binding.as_is
         positional, bare, tell = binding.positional, binding.bare, desk.tell
         journaled = binding.node.type.effectful and bus.records
+        announced = binding.node.type.effectful or recorder.watched
         for _ in range(FAIR_SHARE):
             if not queue:
                 return
@@ -91,7 +93,9 @@ class PlainCalls:
             account = Account()
             worker.call, worker.invoke, worker.account = invoke.call, invoke, account
             current.set(account)
-            began = recorder.begun(invoke) if bus.active else None
+            began: float | None = None
+            if bus.active:
+                began = recorder.begun(invoke) if announced else time.perf_counter()
             arguments: Arguments | None = None
             outputs: tuple[object, ...] | None
             failure: BaseException

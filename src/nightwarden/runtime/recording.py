@@ -108,6 +108,11 @@ class Recorder:
         """How the nodes' values are kept."""
         self.keeper.checks = [binding.checks for binding in bindings]
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants to know of every start."""
+        return self._watch is not None
+
     # -- steps --
 
     def node_started(self, invoke: Invoke) -> None:
@@ -152,7 +157,7 @@ class Recorder:
             return
         outs = node.ends if node.type.fans_out else node.outs
         kept = self.keeper.kept(invoke.node, outs, outputs)
-        took_s = round(time.perf_counter() - began, 6)
+        took_s = int((time.perf_counter() - began) * 1e6) / 1e6
         self._bus.publish(
             InvocationSucceeded(
                 node_id=node.id,

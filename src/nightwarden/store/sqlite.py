@@ -220,12 +220,12 @@ class _SqliteCursor:
 
     def put_events(self, run: int, rows: Sequence[Row]) -> None:
         """Add events, as many as one statement takes at a time."""
-        start = 0
+        start, before = 0, key_of(run, 0)
         for size in _CHUNKS:
             while len(rows) - start >= size:
                 flat: list[object] = []
                 for seq, digest, line in rows[start : start + size]:
-                    flat += (key_of(run, seq), digest, line)
+                    flat += (before + seq, digest, line)
                 self._connection.execute(_INSERTS[size], flat)
                 start += size
 
