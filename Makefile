@@ -1,11 +1,13 @@
 # `make demo` shows it, `make test` proves it; each sets up what it needs in .venv first.
+# The tests run in as many processes as there are processors; WORKERS=0 runs them in one.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # A test that hangs is named, with the stack of every thread, and ends the run. Tracebacks are the
 # interpreter's own: pytest's parse the source, which CPython 3.11 cannot do in two threads at once.
-PYTEST := $(BIN)/pytest --tb=native -rf -o faulthandler_exit_on_timeout=true --durations=5 --durations-min=2
+WORKERS ?= auto
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --tb=native -rf -o faulthandler_exit_on_timeout=true --durations=5 --durations-min=2
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
@@ -24,7 +26,7 @@ $(READY): pyproject.toml requirements-dev.lock tools/setup.sh
 demo: setup  ## 200 real pages, some of them broken, under supervision
 	@$(BIN)/nightwarden demo
 
-test: lint types law unit integration  ## everything; some ten minutes
+test: lint types law unit integration  ## everything; some seven minutes
 
 lint: setup  ## style and format
 	$(BIN)/ruff check .

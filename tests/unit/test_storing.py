@@ -65,8 +65,8 @@ SEALED: list[tuple[Any, object]] = [
     (float, math.nan),
     (float, math.inf),
     (bytes, b"\xff\x00"),
-    (object, Opaque()),
-    (Opaque, Opaque()),
+    pytest.param(object, Opaque(), id="opaque as object"),
+    pytest.param(Opaque, Opaque(), id="opaque"),
     (Any, {1: "a"}),
 ]
 
