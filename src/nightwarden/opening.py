@@ -1,4 +1,4 @@
-"""What a run needs before it can start: its plan, the code of its steps, its id.
+"""What a run needs before it can start: its plan, the code of its steps, its id, its supervisor.
 
 Read next: `session.py`.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Annotated, get_args, get_origin
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin
 
 from nightwarden.errors import Problem, RunError, SpecError
 from nightwarden.ids import RunId, new_run_id
@@ -23,9 +26,12 @@ from nightwarden.nodes.registry import Registry
 from nightwarden.runtime.executors import PROCESS
 from nightwarden.runtime.executors.references import refusal
 from nightwarden.runtime.paying import NamedModel
-from nightwarden.runtime.supervision import Bounds
+from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
+
+if TYPE_CHECKING:
+    from nightwarden.store.contract import Store
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -129,3 +135,53 @@ def bounds_json(
         "keep_going": settings.keep_going,
         **cost,
     }
+
+
+class Named(NamedTuple):
+    """Who decides, and what the record calls it; empty if nobody does."""
+
+    supervisor: Supervisor | None = None
+    name: str = ""
+
+
+def supervisor_of(
+    supervise: Supervisor | str | None,
+    store: Store | Path | str | None,
+    aside: Callable[[], AbstractContextManager[object]],
+    bounds: Bounds,
+) -> Named:
+    """The supervisor a mode names, or the one that is given.
+
+    Raises `RunError`, or `ModelError` with what is wrong with the model it asks.
+    """
+    if supervise is None or supervise == "off":
+        return Named()
+    if not isinstance(supervise, str):
+        return Named(supervise, type(supervise).__name__.lower())
+    from nightwarden.runtime.supervisors.modes import make_supervisor
+
+    made = make_supervisor(
+        supervise,
+        read_text=lambda name: Path(name).read_text(encoding="utf-8"),
+        read_run=partial(_read_run, store),
+        aside=aside,
+        make_agent=partial(_agent, bounds),
+    )
+    return Named(made, supervise)
+
+
+def _agent(bounds: Bounds, model: str) -> Supervisor:
+    from nightwarden.agents.opening import open_adjudicator
+
+    return open_adjudicator(model, bounds)
+
+
+def _read_run(store: Store | Path | str | None, run_id: str) -> Iterator[Mapping[str, Any]]:
+    """The events of a recorded run."""
+    from nightwarden.store.opening import open_store
+
+    if store is not None and not isinstance(store, (str, Path)):
+        yield from store.read(run_id)
+        return
+    with open_store(store or ".nightwarden") as opened:
+        yield from opened.read(run_id)

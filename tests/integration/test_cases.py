@@ -259,8 +259,7 @@ def test_h02_a_join_runs_for_whole_pairs_only(cases: Path, seed: int | None) -> 
     )
     played = play(session, seed=seed)
     result = played.result
-    assert session._driver is not None
-    waiting = session._driver.machine.pending()
+    waiting = session.pending()
     skipped = [
         {"node": i.escalation.node_id, "item": i.escalation.lineage[0]}
         for i in result.interventions

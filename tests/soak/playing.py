@@ -212,6 +212,6 @@ def _outputs(played: Played) -> Iterator[str]:
 def _left(played: Played, session: Session) -> Iterator[str]:
     if played.left_open:
         yield f"tasks left open: {played.left_open}"
-    assert session._driver is not None or played.result.status == "cancelled"
-    if session._driver is not None and played.result.status == "completed":
-        yield from (f"pending: {line}" for line in session._driver.machine.pending())
+    assert session.begun or played.result.status == "cancelled"
+    if session.begun and played.result.status == "completed":
+        yield from (f"pending: {line}" for line in session.pending())
