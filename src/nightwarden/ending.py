@@ -30,7 +30,8 @@ from nightwarden.result import (
 )
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.failing import Failure
-from nightwarden.runtime.recording import Recorder, cause_text
+from nightwarden.runtime.narrating import cause_text
+from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.replaying import as_recorded
 from nightwarden.runtime.services import RunServices
 from nightwarden.verdict import DecidedBy, Fail, Item
@@ -158,7 +159,7 @@ def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
         and isinstance(i.decision.verdict, Fail)
     ]
     if not stopped:
-        failure = recorder.last_failure
+        failure = recorder.failures.last
         return ended.reason or ("a step failed" if failure is None else _failure_text(failure))
     first = stopped[0]
     assert first.decision is not None

@@ -387,7 +387,7 @@ class Session:
                 interrupted = error
                 ended = Ended(Status.CANCELLED, "cancelled")
             await run.services.aclose()
-        run.recorder.flush()
+        run.recorder.narrator.flush()
         await run.close()
         result = run.result(ended, duration_s=time.monotonic() - began, record=self.record)
         if bus.active:

@@ -152,7 +152,7 @@ class Wired:
                 supervisors=request.steering,
                 evaluators=request.evaluators,
                 lines=partial(_lines_before, self.store, request.past),
-                finished=self.recorder.said.finished,
+                finished=self.recorder.narrator.said.finished,
             )
             self.steering.open()
         return self.steering

@@ -30,9 +30,11 @@ from nightwarden.runtime.context import StepContext
 from nightwarden.runtime.controlling import CallControls, Switchboard
 from nightwarden.runtime.executors import PROCESS, Executor, StepExecutor
 from nightwarden.runtime.failing import StepTimeout
+from nightwarden.runtime.failures import NOTHING_READ
 from nightwarden.runtime.feeding import InputFeed
+from nightwarden.runtime.narrating import explain
 from nightwarden.runtime.pool import Pool
-from nightwarden.runtime.recording import NOTHING_READ, Recorder
+from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.services import RunServices
 
 GRACE_S: Final = 2.0
@@ -174,10 +176,12 @@ class Desk:
         read: Mapping[str, int] = NOTHING_READ,
     ) -> Failed:
         """Write a failure down, and return what the kernel needs of it."""
-        return self.recorder.failed(
+        account = account or Account()
+        self.recorder.book(binding.node, account)
+        return self.recorder.failures.failed(
             invoke,
             error,
-            account or Account(),
+            account,
             binding,
             arguments,
             path=self.machine.label(invoke.call),
@@ -197,7 +201,7 @@ class Desk:
     def explain(self, causes: object) -> str:
         """A set of causes in words."""
         found: CauseSet = causes or NO_CAUSES  # type: ignore[assignment]
-        return self.recorder.explain(self.machine.explain(found))
+        return explain(self.machine.explain(found))
 
     def describe(self, error: BaseException) -> str:
         """An error as one masked line."""

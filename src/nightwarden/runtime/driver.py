@@ -102,10 +102,10 @@ class Driver:
             numbered=past.numbered(index) if past is not None else None,
             numbers=max(past.interventions, default=0) if past is not None else 0,
         )
-        recorder.cause = self.machine.cause
-        recorder.counts = self.machine.counts
+        narrator = recorder.narrator
+        narrator.cause, narrator.counts = self.machine.cause, self.machine.counts
         if past is not None:
-            recorder.said = past.said(index)
+            narrator.said = past.said(index)
         self.replaying: Replaying | None = None
         self.deciding: Deciding | None = None
         self.broken: BaseException | None = None
@@ -135,7 +135,7 @@ class Driver:
 
     def _all_orders(self) -> Mapping[type, Callable[[Any], None]]:
         """Who performs what."""
-        streams, recorder = self._streams, self._desk.recorder
+        streams, narrator = self._streams, self._desk.recorder.narrator
         return {
             Invoke: self._invoke,
             Pause: streams.pause,
@@ -149,11 +149,11 @@ class Driver:
             Halt: self._halt,
             Stop: self._stop,
             Ended: self._end,
-            Prune: recorder.pruned,
-            CloseRoot: recorder.closed,
-            Widen: recorder.widened,
-            Finish: recorder.finished,
-            Warn: recorder.noted,
+            Prune: narrator.pruned,
+            CloseRoot: narrator.closed,
+            Widen: narrator.widened,
+            Finish: narrator.finished,
+            Warn: narrator.noted,
             Answer: self._desk.board.answered,
         }
 
@@ -334,7 +334,7 @@ class Driver:
             self._desk.again[effect.call] = self.replaying.again(effect)
         if effect.node not in self._started:
             self._started.add(effect.node)
-            self._desk.recorder.node_started(effect)
+            self._desk.recorder.narrator.node_started(effect)
         pool = self._plain.pools[effect.node]
         if not pool.plain:
             self._streams.begin(effect)
@@ -349,9 +349,9 @@ class Driver:
             return
         desk = self._desk
         facts = (
-            desk.recorder.kernel_failure(effect)
+            desk.recorder.failures.of_kernel(effect)
             if effect.detail
-            else desk.recorder.failure(effect.call)
+            else desk.recorder.failures.take(effect.call)
         )
         node_type = desk.plan.nodes[effect.node].type.name
         declared = desk.recorder.declared(desk.bindings[effect.node])
@@ -381,7 +381,7 @@ class Driver:
             self._plain.halt(effect.call)
 
     def _stop(self, effect: Stop) -> None:
-        self._desk.recorder.stopping(effect)
+        self._desk.recorder.narrator.stopping(effect)
         self._plain.stop()
         self._streams.stop()
         self._decisions.abort()

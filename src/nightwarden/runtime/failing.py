@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nightwarden.errors import RecoverableError
+from nightwarden.kernel.plan import NodePlan
 from nightwarden.kernel.stimuli import Failed
 from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.accounting import Account
@@ -122,6 +123,15 @@ def label_of(template: str | None, arguments: Mapping[str, object], frame: objec
         except Exception:  # a label is never worth a failure
             return ""
     return describe_frame(frame)
+
+
+def item_label(
+    node: NodePlan, arguments: Mapping[str, object], path: Sequence[tuple[int, object]]
+) -> str:
+    """What people call the item at the end of a path of frames; not masked."""
+    frame = path[-1][1] if path else None
+    template = node.spec.label or node.type.label
+    return label_of(template if arguments else None, arguments, frame)
 
 
 def describe_frame(frame: object) -> str:

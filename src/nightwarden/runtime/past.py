@@ -23,7 +23,7 @@ import msgspec
 from nightwarden.lineage import Lineage
 from nightwarden.runtime.bounded import BoundsState
 from nightwarden.runtime.deciding import Intervention
-from nightwarden.runtime.recording import Said
+from nightwarden.runtime.narrating import Said
 from nightwarden.spec.catalog import NodeType
 
 Key = tuple[str, Lineage, int]

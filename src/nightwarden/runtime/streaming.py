@@ -33,8 +33,8 @@ from nightwarden.runtime.again import ANEW, Before, changed, same_item
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.desk import Desk, uncancel
 from nightwarden.runtime.failing import StepTimeout
+from nightwarden.runtime.failures import NOTHING_READ
 from nightwarden.runtime.feeding import InputFeed
-from nightwarden.runtime.recording import NOTHING_READ
 from nightwarden.runtime.streams import LOOK_AHEAD, StepStream
 from nightwarden.runtime.untold import TOGETHER, Untold
 from nightwarden.spec.catalog import SlotKind
