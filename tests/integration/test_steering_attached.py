@@ -6,87 +6,28 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attached_runs import (
+    ADVICE,
+    MODEL,
+    PATIENCE_S,
+    RED,
+    SILENCE,
+    begin,
+    has,
+    record,
+    settled,
+    until,
+)
 from commands import nightwarden, started
-from model_server import Call, Hang, ModelServer, Say
+from model_server import Hang, ModelServer, Say
 
 from nightwarden.steering.claude import drain
 from nightwarden.steering.claude.sessions import project_key
-from nightwarden.store import open_store
-
-STEPS = '''
-import asyncio
-
-import nightwarden as nw
-from nightwarden import Context
-
-
-@nw.node(type="t.Agent", retry_safe=True)
-async def agent(ctx: Context, turns: int = 400) -> list[str]:
-    """Takes turns until somebody says a word."""
-    read = []
-    for turn in range(turns):
-        ctx.log.info(f"turn {turn} is red")
-        await asyncio.sleep(0.1)
-        ctx.mailbox.stepped()
-        if read:
-            break
-        read += [note.text for note in ctx.mailbox.take()]
-    return read
-'''
-FLOW = """
-version: 1
-name: attached
-nodes:
-  fix: {type: t.Agent}
-"""
-DOG = """
-supervisors:
-  dog: {watches: [fix], boundaries: false, cooldown: 1s, monitors: ["event_type=log"]}
-"""
-RED = ("--monitor", "event_type=log,text_contains=red", "--no-boundaries", "--cooldown", "1")
-MODEL = "openai-chat:gpt-5"
-ADVICE = Call("advise", {"intervene": True, "message": "Look at the log.", "reason": "red"})
-SILENCE = Call("advise", {"intervene": False, "reason": "all is well"})
-PATIENCE_S = 30.0
-
-
-def settled(folder: Path, base_url: str) -> dict[str, str]:
-    """A folder with a workflow, and a model at this address; the environment to run it in."""
-    (folder / "steps.py").write_text(STEPS, encoding="utf-8")
-    (folder / "w.yaml").write_text(FLOW, encoding="utf-8")
-    (folder / "dog.yaml").write_text(FLOW + DOG, encoding="utf-8")
-    (folder / "nightwarden.toml").write_text(
-        f'[steering]\nmodel = "{MODEL}"\n[models."{MODEL}"]\n'
-        f'base_url = "{base_url}/v1"\nprice_in = 3\nprice_out = 15\n',
-        encoding="utf-8",
-    )
-    return {"OPENAI_API_KEY": "sk-test-0123456789"}
-
-
-def record(folder: Path, run_id: str = "r1") -> list[dict[str, Any]]:
-    with open_store(folder / ".nightwarden") as store:
-        return [dict(event) for event in store.read(run_id)]
-
-
-def until(found: Any, what: str) -> None:
-    """Wait for something to be so; a test that waits in vain says what for."""
-    end = time.monotonic() + PATIENCE_S
-    while not found():
-        assert time.monotonic() < end, f"in vain for {what}"
-        time.sleep(0.05)
-
-
-def has(folder: Path, kind: str) -> bool:
-    try:
-        return any(event["type"] == kind for event in record(folder))
-    except Exception:
-        return False
 
 
 @pytest.fixture
@@ -99,12 +40,6 @@ def server() -> Iterator[ModelServer]:
 def silent() -> Iterator[ModelServer]:
     with ModelServer([SILENCE]) as made:
         yield made
-
-
-def begin(folder: Path, env: dict[str, str], flow: str = "w.yaml") -> Any:
-    run = started("run", flow, "--nodes", "steps.py", "--run-id", "r1", cwd=folder, env=env)
-    until(lambda: has(folder, "node_started"), "the run to begin")
-    return run
 
 
 def test_a_supervisor_of_another_process_says_a_word_a_running_agent_reads(

@@ -36,6 +36,17 @@ def clean(done: Done) -> str:
 # -- monitors test --
 
 
+def test_a_monitor_on_events_there_are_none_of_is_warned_about(tmp_path: Path) -> None:
+    """Issue 6, bad input: bad monitors. A slip in a name would never match, and never be told."""
+    recorded(tmp_path, "loop-breaker/the_same_failure")
+    done = nightwarden("monitors", "test", "r1", "-m", "event_type=tool_eror", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "   0 hits  event_type=tool_eror\n")
+    assert done.lines == [
+        "warning: --monitor 'event_type=tool_eror': no event has type 'tool_eror'; "
+        "did you mean 'tool_error'?"
+    ]
+
+
 def test_monitors_test_counts_what_would_have_been_hit(tmp_path: Path) -> None:
     recorded(tmp_path, "loop-breaker/the_same_failure")
     out = clean(

@@ -19,7 +19,7 @@ from nightwarden.events import (
     SteeringWoken,
 )
 from nightwarden.steering.coordinator import Coordinator
-from nightwarden.steering.ports import Advice, Answer, Snapshot, advice_of
+from nightwarden.steering.ports import Advice, Answer, Snapshot, Words, advice_of
 from nightwarden.steering.wakes import TriggerState
 from nightwarden.testing import run as run_virtually
 
@@ -159,6 +159,26 @@ def test_blank_words_are_refused_and_said() -> None:
     assert scene.box.words == []
     assert not scene.coordinator.state.done
     assert scene.coordinator.state.judged == []
+
+
+def test_a_mailbox_that_hangs_is_left_and_the_next_look_is_taken() -> None:
+    class Deaf(Box):
+        async def inject(self, words: Words) -> None:
+            await asyncio.sleep(3_600)
+
+    async def script(scene: Scene) -> None:
+        scene.run.say("tool_error", "fix", error="x")
+        await until(9)
+        assert scene.of(SteeringEvaluated) == []
+        await until(50)
+        scene.run.say("tool_error", "fix", error="y")
+        await until(51)
+
+    scene = play(lambda: Scene(spec(ERROR), Judge(SPEAK), box=Deaf()), script)
+    assert [(e.outcome, e.detail) for e in scene.of(SteeringEvaluated)] == [
+        ("refused", "nobody took the words within 10 s"),
+        ("silent", ""),
+    ]
 
 
 def test_words_that_cannot_be_queued_are_no_intervention() -> None:
@@ -429,6 +449,55 @@ def test_what_it_was_is_read_from_its_own_events() -> None:
     assert scene.judge.asked_at[0] == 20
     assert scene.of(SteeringEvaluated)[0].number == 4
     assert scene.of(SteeringEvaluated)[0].registered == ("event_type=log",)
+
+
+def after_history(*said: Event, later_s: float = 10, **fields: Any) -> Scene:
+    """A seeded match a second after attach, and what follows within half an hour."""
+
+    async def script(scene: Scene) -> None:
+        await until(1)
+        scene.run.say("tool_error", "fix", error="x")
+        await until(1_800)
+
+    wall = lambda: 1767225600.0 + later_s  # noqa: E731
+    given = spec(ERROR, boundaries=False, **fields)
+    return play(lambda: Scene(given, Judge(), run=Run(history(*said)), wall=wall), script)
+
+
+def test_that_it_was_done_survives_a_restart() -> None:
+    """§2: all of it survives a restart."""
+    done = SteeringEvaluated(supervisor="dog", outcome="silent", number=1, limit=20, done=True)
+    assert after_history(done).judge.asked == []
+
+
+def test_that_it_was_parked_survives_a_restart() -> None:
+    failed = SteeringEvaluated(
+        supervisor="dog", outcome="failed", number=1, limit=20, failures=3, detail="no"
+    )
+    parked = SteeringParked(supervisor="dog", failures=3, detail="no", retry_in_s=600)
+    assert after_history(failed, parked).judge.asked_at == [590]
+
+
+def test_that_its_looks_are_spent_is_said_once_over_a_restart() -> None:
+    last = SteeringEvaluated(supervisor="dog", outcome="silent", number=2, limit=2)
+    said = SteeringExhausted(supervisor="dog", limit=2)
+    assert kinds(after_history(last, said, max_evals=2).said) == ["steering_armed"]
+    assert kinds(after_history(last, max_evals=2).said) == ["steering_armed", "steering_exhausted"]
+
+
+def test_a_look_that_failed_is_paid_for_all_the_same() -> None:
+    """§2, spending: what it cost is on its own line, and counts for its cap."""
+
+    async def script(scene: Scene) -> None:
+        for at in (1, 40, 80):
+            await until(at)
+            scene.run.say("tool_error", "fix", error=f"{at}")
+        await until(200)
+
+    dear = [Answer(detail="prose", cost_micro_usd=700) for _ in range(3)]
+    scene = play(lambda: Scene(spec(ERROR, cost_cap_usd=0.001), Judge(*dear)), script)
+    assert scene.coordinator.state.spent_micro_usd == 1_400
+    assert len(scene.judge.asked) == 2, "then its own money is spent"
 
 
 def test_history_of_a_clock_that_ran_ahead_counts_as_of_now() -> None:

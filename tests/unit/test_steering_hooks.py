@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,46 @@ def test_what_the_hooks_run_ends_well_though_it_is_gone(
         hooks.command(), shell=True, input=b"{}", capture_output=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+_SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "\ud83d", "*"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["hooks", "Stop", "PostToolUse", "matcher", "command"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.one_of(st.fixed_dictionaries({"hooks": _SHAPES}), _SHAPES))
+def test_settings_of_any_shape_are_edited_or_refused_and_left_alone(shape: object) -> None:
+    """Issue 6, bad input: whatever stands there is no fault of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder)
+        text = json.dumps(shape)
+        path = given_settings(project, text)
+        list(doctor._hooks(project))
+        try:
+            install(project)
+        except BadSettingsFile:
+            assert path.read_text() == text
+            return
+        assert installed(project) == hooks.EVENTS
+        assert set(uninstall(project).events) == set(hooks.EVENTS)
+        assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1e999}', '{"a": NaN}', '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"]
+)
+def test_what_could_not_be_written_back_is_refused(tmp_path: Path, text: str) -> None:
+    path = given_settings(tmp_path, text)
+    with pytest.raises(BadSettingsFile, match="nothing was changed"):
+        install(tmp_path)
+    assert path.read_text() == text
 
 
 # -- doctor --

@@ -54,6 +54,16 @@ def test_a_person_goes_first() -> None:
     assert ids(mail.take("a", 5)) == ["m2", "m1"]
 
 
+def test_a_persons_word_that_is_on_its_way_holds_no_supervisor_up() -> None:
+    """§4: one gate a node for supervisors, so that advice does not stack up; people have none."""
+    mail = box(words(1, author=OPERATOR))
+    assert ids(mail.take("a", 5)) == ["m1"]
+    mail.enqueue(words(2, author="dog"), 6)
+    assert ids(mail.take("a", 7)) == ["m2"]
+    mail.enqueue(words(3, author="cat"), 8)
+    assert ids(mail.take("a", 9)) == [], "the dog's word has not been taken up"
+
+
 def test_delivered_then_consumed_by_the_next_step() -> None:
     mail = box(words(1, node="a"))
     (delivered,) = mail.take("a", 5)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
+import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,6 @@ from steering_kit import event, seen
 
 from nightwarden import events
 from nightwarden.events import Event
-from nightwarden.events.agent_lines import AGENT_LINES
 from nightwarden.spec.durations import duration_s, duration_text
 from nightwarden.spec.monitors import (
     EVENT_TYPES,
@@ -28,6 +30,7 @@ from nightwarden.spec.monitors import (
 )
 from nightwarden.steering.lookout import Lookout
 from nightwarden.steering.monitors import Watchlist, holds
+from nightwarden.steering.observed import Observed
 from nightwarden.steering.repeats import only_looks
 
 
@@ -174,16 +177,22 @@ def test_a_harmless_pattern_is_let_through(pattern: str) -> None:
     assert not is_runaway(pattern)
 
 
+def all_events(kind: type[Event] = Event) -> Iterator[str]:
+    """The types of all events there are."""
+    for each in kind.__subclasses__():
+        tag = str(each.__struct_config__.tag)
+        if tag.islower():  # others only hold what their kind has in common
+            yield tag
+        yield from all_events(each)
+
+
 def test_the_known_types_are_those_there_are() -> None:
-    """Rendered families and the types of events.md: spec and events stay in step."""
-    tags = {
-        str(found.__struct_config__.tag)
-        for found in vars(events).values()
-        if isinstance(found, type) and issubclass(found, Event) and found.__struct_config__.tag
-    }
-    ours = {tag for tag in tags if not tag.startswith(NEVER_MATCHED)}
-    assert set(AGENT_LINES) <= EVENT_TYPES
-    assert ours & EVENT_TYPES >= {"run_started", "node_started", "invocation_failed", "log"}
+    """Monitors are read where events may not be imported: the two stay in step."""
+    for module in pkgutil.iter_modules(events.__path__):
+        importlib.import_module(f"nightwarden.events.{module.name}")
+    ours = {tag for tag in all_events() if not tag.startswith(NEVER_MATCHED)}
+    of_sessions = {"session_stopped", "session_ended"}
+    assert ours | of_sessions | {"run_paused"} == EVENT_TYPES
 
 
 # -- matching --
@@ -422,3 +431,71 @@ def test_the_reference_page_lists_every_key(root: Path) -> None:
     page = (root / "docs" / "reference" / "monitors.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.+?`) \|", page, re.MULTILINE)
     assert [key.strip("`") for row in rows for key in row.split(", ")] == list(KEYS)
+
+
+@pytest.mark.parametrize(("used", "held"), [(5, 0), (5.01, 1), (None, 0), (-1, 0)])
+def test_an_amount_has_to_be_exceeded_in_a_list_of_monitors_too(
+    used: float | None, held: int
+) -> None:
+    """Scenario 45."""
+    watchlist = Watchlist([parse_monitor("event_type=usage_progress,cost_gt=5")])
+    progress = Observed({"type": "usage_progress", "seq": 1, "used": used})
+    assert len(watchlist.matches(progress, 0.0)) == held
+    assert watchlist.may_match_such(progress) is bool(held)
+
+
+@pytest.mark.parametrize("monitors", [("cost_gt=5",), ("cost_gt=5", "cost_gt=2", "cost_gt=9")])
+def test_whoever_asks_about_money_is_given_every_event_over_an_amount(
+    monitors: tuple[str, ...],
+) -> None:
+    """The lookout asks once for all amounts between the same two; a look changes nothing."""
+    taken: list[float] = []
+    lookout = Lookout()
+    for text in monitors:
+        watchlist = Watchlist([parse_monitor(text)])
+        lookout.join(
+            lambda seen: taken.append(seen.dollars or 0.0),
+            watchlist.may_match_such,
+            lambda: None,
+            watchlist.amounts,
+        )
+    spent = [1, 2, 2.5, 5, 5.5, 9, 9.5, 3, 6]
+    for seq, used in enumerate(spent, start=1):
+        lookout({"type": "usage_progress", "seq": seq, "used": used})
+    amounts = [float(text.removeprefix("cost_gt=")) for text in monitors]
+    assert taken == [used for used in spent for amount in amounts if used > amount]
+
+
+def test_whoever_asks_about_repeats_is_given_calls_that_come_again() -> None:
+    """And no others: most calls come once."""
+    taken: list[int] = []
+    watchlist = Watchlist([parse_monitor("event_type=tool_error,repeat=3")])
+    lookout = Lookout()
+    lookout.join(lambda seen: taken.append(seen.seq), watchlist.may_match_such, lambda: None)
+    for seq, command in enumerate(["a", "b", "a", "c", "a", "a"], start=1):
+        asked = {"tool": "Read", "input": {"path": command}}
+        lookout({"type": "tool_error", "seq": seq, **asked, "error": "none"})
+    assert taken == [3, 5, 6]
+
+
+def test_what_nobody_wanted_is_given_to_one_who_joins_later() -> None:
+    started = [events.InvocationStarted(seq=n, node_id="fix") for n in (1, 2, 3)]
+    taken: list[int] = []
+    lookout = Lookout()
+    lookout.join(lambda _seen: None, lambda _seen: False, lambda: None)
+    lookout(started[0])
+    lookout(started[1])
+    lookout.join(lambda seen: taken.append(seen.seq), lambda _seen: True, lambda: None)
+    lookout(started[2])
+    assert taken == [3]
+
+
+def test_what_nobody_wants_of_one_node_is_still_given_of_another() -> None:
+    taken: list[str] = []
+    lookout = Lookout()
+    lookout.join(
+        lambda seen: taken.append(seen.node_id), lambda seen: seen.node_id == "fix", lambda: None
+    )
+    for seq, node in enumerate(["page", "fix", "page", "page", "fix"], start=1):
+        lookout(events.InvocationStarted(seq=seq, node_id=node))
+    assert taken == ["fix", "fix"]

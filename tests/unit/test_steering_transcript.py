@@ -20,6 +20,7 @@ from nightwarden.steering.claude.sessions import (
     find_transcript,
     is_alive,
     project_key,
+    project_of,
 )
 from nightwarden.steering.claude.tail import JsonLines, Position, Tail
 from nightwarden.steering.claude.transcript import Transcript
@@ -371,6 +372,18 @@ def test_two_directories_of_one_key_are_told_apart(tmp_path: Path) -> None:
     assert find_transcript(str(one), env) == mine
 
 
+def test_the_project_of_a_session_is_where_it_was_started(tmp_path: Path) -> None:
+    """So that hooks that are missing there are named, also for a session that is given by id."""
+    project = tmp_path / "my.app"
+    project.mkdir()
+    path = transcript(tmp_path / "claude", project, "s", 100)
+    assert project_of(path) == project
+    project.rmdir()
+    assert project_of(path) is None
+    path.write_text("{broken\n")
+    assert project_of(path) is None
+
+
 @pytest.mark.parametrize("meant", ["nope", "../../etc", ""])
 def test_a_session_that_is_not_there_is_an_error(tmp_path: Path, meant: str) -> None:
     with pytest.raises(NoSession):
@@ -388,6 +401,30 @@ def test_whether_a_session_lives_is_known_from_its_process(tmp_path: Path) -> No
 
 
 # -- a session as a run --
+
+
+def test_a_session_whose_process_nobody_has_seen_is_watched_all_the_same(tmp_path: Path) -> None:
+    """§7: its end is noticed where that can be known; a list that lacks it says nothing."""
+    path = tmp_path / "s.jsonl"
+    path.touch()
+    judge = Judge()
+
+    async def main() -> None:
+        works = Coordinator(
+            spec("event_type=assistant_text", boundaries=False),
+            run_id="s",
+            observer=TranscriptObserver(path, alive=lambda: False),
+            evaluator=judge,
+            injector=Box(),
+        )
+        works.start()
+        await asyncio.sleep(60)
+        path.write_text(json.dumps(said({"type": "text", "text": "still here"})) + "\n")
+        await asyncio.sleep(5)
+        await works.close()
+
+    run_virtually(main())
+    assert len(judge.asked) == 1
 
 
 def test_a_session_is_watched_from_now_on_until_its_process_ends(tmp_path: Path) -> None:

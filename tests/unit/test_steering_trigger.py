@@ -267,6 +267,68 @@ def test_a_registered_match_revives_one_that_is_done() -> None:
     assert works.woke_at == [3, 60]
 
 
+def test_a_registered_match_while_it_says_that_it_is_done_is_looked_at() -> None:
+    """What it asked to be told came after it had been shown what it judged."""
+
+    def says(number: int) -> Advice:
+        return Advice(intervene=False, watch=(ERROR,), done=number == 2)
+
+    works = started(advice=says, thinking_s=2)
+    works.at(40, "llm_step_finished", "a")
+    works.at(44, "tool_error", "a", error="x")
+    works.until(500)
+    assert works.woke_at == [3, 43, 45]
+    assert works.wakes[2][1].causes[0].kind == "registered"
+
+
+def test_a_failed_look_of_one_that_was_done_is_taken_again() -> None:
+    def says(number: int) -> Advice | None:
+        return Advice(intervene=False, watch=(ERROR,), done=True) if number != 2 else None
+
+    works = started(advice=says)
+    works.at(60, "tool_error", "a", error="x")
+    works.until(500)
+    assert works.woke_at == [3, 60, 90]
+
+
+def test_the_end_of_a_turn_of_another_node_wakes_nobody() -> None:
+    """Rule: turn boundaries are those of watched nodes; scenario 2."""
+    works = started(ERROR)
+    works.at(40, "assistant_text", "b", text="done")
+    works.at(41, "llm_step_finished", "b")
+    works.until(90)
+    assert works.woke_at == [3]
+
+
+def test_a_turn_that_ended_just_before_its_node_is_looked_at_when_it_starts_again() -> None:
+    """Rule: never dropped; if the node ends first, the wake waits for its next start."""
+    works = started()
+    works.at(40, "assistant_text", "a", text="I give up")
+    works.at(41, "node_finished", "a")
+    assert works.trigger.deadline() is None, "scenario 12: no timer is live meanwhile"
+    works.at(100, "node_started", "a")
+    works.until(200)
+    assert works.woke_at[:2] == [3, 100]
+
+
+def test_nothing_is_timed_while_nobody_is_active() -> None:
+    """Scenario 12."""
+    works = started(ERROR)
+    works.at(10, "tool_error", "a", error="x")
+    assert works.trigger.deadline() == 33
+    works.at(20, "node_finished", "a")
+    assert works.trigger.deadline() is None
+
+
+def test_a_word_is_for_the_node_that_started_last_also_where_it_started_before() -> None:
+    """Scenario 38."""
+    works = started(ERROR, watches=("a", "b"))
+    works.at(1, "node_started", "b")
+    works.at(2, "node_started", "a")
+    works.at(40, "tool_error", error="of no node")
+    assert works.wakes[-1][1].node == "a"
+
+
 def test_a_fresh_start_of_a_watched_node_revives_one_that_is_done() -> None:
     """Scenario 19."""
     works = started(ERROR, advice=registering(done=True))

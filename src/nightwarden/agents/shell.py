@@ -1,13 +1,13 @@
 """Commands an agent runs: bounded in time and output, without secrets, and gone when it is over.
 
     command ─▶ a session of its own ─▶ output, its head and its tail ─▶ code
-                     │ time is up, or the step is cancelled
+                     │ time is up, the step is cancelled, or we are gone
                      └─▶ the whole group is killed
 
 The environment holds what programs need to run and nothing that may be a key. A command is no
 file tool: it can reach whatever the user who runs the workflow can reach.
 
-Read next: `tools.py`.
+Read next: `tools.py`, `../leash.py`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import asyncio
 import codecs
 import contextlib
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nightwarden.agents.workspace import ToolProblem
+from nightwarden.leash import Leash
 
 _KEPT: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
@@ -63,10 +63,10 @@ async def run_command(
     Raises `ToolProblem` where it cannot be started.
     """
     reading, writing = os.pipe()
-    kept = _Kept(max_chars)
+    kept, leash = _Kept(max_chars), Leash()
     try:
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *leash.command(command[0], command[1:]),
             cwd=cwd,
             env=dict(env),
             stdin=asyncio.subprocess.DEVNULL,
@@ -75,9 +75,12 @@ async def run_command(
             start_new_session=True,
             pass_fds=pass_fds,
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
+        leash.kill()  # one that is being started while the step is cancelled never begins
         os.close(reading)
-        raise ToolProblem(f"the command cannot be started: {error}") from error
+        if isinstance(error, (OSError, ValueError)):
+            raise ToolProblem(f"the command cannot be started: {error}") from error
+        raise
     finally:
         os.close(writing)
     ended = _listen(reading, kept)
@@ -88,7 +91,7 @@ async def run_command(
     except TimeoutError:
         code = None
     finally:
-        _kill_group(process.pid)
+        leash.kill()
         try:
             # One that left the group may hold the pipe open: what it says is not waited for.
             with contextlib.suppress(TimeoutError):
@@ -98,11 +101,6 @@ async def run_command(
             asyncio.get_running_loop().remove_reader(reading)
             os.close(reading)
     return Ran(kept.text(), code)
-
-
-def _kill_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def _listen(fd: int, kept: _Kept) -> asyncio.Future[None]:

@@ -24,13 +24,13 @@ from pydantic_ai import RunContext, Tool
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
-from nightwarden.agents.leash import Leash
 from nightwarden.agents.shell import clean_environment
 from nightwarden.agents.tools import Tools, shortened
 from nightwarden.agents.workspace import ToolProblem
 from nightwarden.errors import NodeError
 from nightwarden.events.agent import ToolCalled, ToolStarted
 from nightwarden.events.agent import ToolFailed as ToolFailedEvent
+from nightwarden.leash import Leash
 from nightwarden.nodes.working import Desk, McpServer, Task
 
 Toolset = AbstractToolset[None]
@@ -141,7 +141,7 @@ def _server(name: str, server: McpServer, task: Task, leash: Leash | None) -> To
     if shutil.which(command, path=env.get("PATH")) is None:
         raise NodeError(f"mcp.{name}: there is no command {command!r}", code="bad-mcp")
     assert leash is not None
-    command, arguments = leash.command(command, server.get("args", ()))
+    command, *arguments = leash.command(command, server.get("args", ()))
     transport = StdioTransport(
         command=command,
         args=arguments,

@@ -106,6 +106,9 @@ def supervisor_of(
         for problem in problems:
             out.note(f"warning: {problem}", "yellow")
     given = tuple(_monitor(text) for text in monitors)
+    for monitor in given:
+        for remark in monitor.remarks():
+            out.note(f"warning: --monitor {monitor.text()!r}: {remark}", "yellow")
     added = msgspec.structs.replace(
         spec, policy=policy or spec.policy, monitors=(*spec.monitors, *given)
     )

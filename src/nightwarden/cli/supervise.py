@@ -246,12 +246,14 @@ def _check_nodes(
 
 def _over_session(meant: str, spec: SupervisorSpec, settings: Settings, out: Output) -> int:
     from nightwarden.steering.choosing import SMALL, Running, choose
-    from nightwarden.steering.claude.sessions import find_transcript
+    from nightwarden.steering.claude.sessions import find_transcript, project_of
     from nightwarden.steering.claude.watching import SessionWatch, without_hooks
 
-    session = find_transcript(meant).stem
-    folder = Path(meant).expanduser()
-    lacking = without_hooks(folder) if folder.is_dir() else ""
+    transcript = find_transcript(meant)
+    session = transcript.stem
+    named = Path(meant).expanduser()
+    folder = named if named.is_dir() else project_of(transcript)
+    lacking = without_hooks(folder) if folder is not None else ""
     if lacking:
         out.note(lacking, "yellow")
     model = choose(spec, settings, [Running("the session", SMALL["anthropic"])])

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import IO, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from nightwarden.errors import NightwardenError, StoreError
 from nightwarden.events import Event
@@ -29,7 +27,7 @@ from nightwarden.steering.ports import Evaluator, Fact, NotQueued, Sink, Words
 from nightwarden.steering.relayed import relayed
 from nightwarden.steering.telling import cut_off
 from nightwarden.steering.wakes import TriggerState
-from nightwarden.store.contract import Store
+from nightwarden.store.contract import Lock, Store
 
 AHEAD: Final = 5_000
 """Events that may wait for the supervisor before reading pauses: the record keeps the rest."""
@@ -165,7 +163,7 @@ class Attached:
         self._words: asyncio.Queue[Mapping[str, object]] = asyncio.Queue()
         self._teller: asyncio.Task[None] | None = None
         self._remark = remark
-        self._lock: IO[str] | None = None
+        self._lock: Lock | None = None
         self.coordinator = Coordinator(
             spec,
             run_id=run_id,
@@ -182,7 +180,12 @@ class Attached:
 
     def start(self) -> None:
         """Watch as a task of its own. Raises `AlreadyAttached`."""
-        self._lock = _locked(self._store.files(self._run_id) / "supervisors", self._spec.name)
+        self._lock = self._store.alone(self._run_id, f"supervisor-{safe_name(self._spec.name)}")
+        if self._lock is None:
+            raise AlreadyAttached(
+                f"a supervisor {self._spec.name!r} watches this run already; "
+                "give this one another --name"
+            )
         self._teller = asyncio.create_task(self._tell(), name="steering words")
         self.coordinator.start()
 
@@ -221,27 +224,3 @@ class Attached:
                 self._remark(f"what it does cannot be put on record: {error}")
             finally:
                 self._words.task_done()
-
-
-def names_in(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The supervisors a run's first event declares."""
-    first: Mapping[str, Any] = next(iter(events), {})
-    declared = first.get("definition", {}).get("supervisors", {})
-    return [str(name) for name in declared]
-
-
-def _locked(folder: Path, name: str) -> IO[str] | None:
-    """A lock that goes with the process; None where none can be made. Raises `AlreadyAttached`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / f"{safe_name(name)}.lock").open("w", encoding="utf-8")
-    except OSError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise AlreadyAttached(
-            f"a supervisor {name!r} watches this run already; give this one another --name"
-        ) from error
-    return file

@@ -138,7 +138,10 @@ class Coordinator:
 
     def _attach(self) -> Observation | None:
         if self._observation is None and self.works and self._observer is not None:
-            self._lookout.join(self._inbox.offer, self._trigger.wants, self._inbox.end)
+            trigger = self._trigger
+            self._lookout.join(
+                self._inbox.offer, trigger.wants, self._inbox.end, trigger.watchlist.amounts
+            )
             self._observation = self._observer.observe(self.run_id, self._lookout)
         return self._observation
 

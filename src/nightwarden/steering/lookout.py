@@ -11,12 +11,13 @@ Read next: `inbox.py`, `coordinator.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from nightwarden.events import Event
-from nightwarden.spec.monitors import RESULT_TYPES, TOOL_TYPES
+from nightwarden.spec.monitors import COST_TYPES, RESULT_TYPES, TOOL_TYPES
 from nightwarden.steering.observed import Observed
 from nightwarden.steering.ports import Fact, Observation, Observer, Sink
 from nightwarden.steering.repeats import Repeats
@@ -27,8 +28,9 @@ _MOST_OPEN: Final = 500
 _KINDS: Final[dict[type, str]] = {}
 
 Take = Callable[[Observed], None]
-Wants = Callable[[str, str, bool], bool]
-"""Asked for a type of event, its tool or its node, and whether the call is a repeat."""
+Wants = Callable[[Observed], bool]
+"""Asked once for all events alike: in type, tool or node, in being a repeat, in the amounts of
+money they are over."""
 
 INVOCATIONS: Final = frozenset({"invocation_started", "invocation_succeeded", "invocation_failed"})
 ABOUT_ITEMS: Final = INVOCATIONS | {"item_emitted", "node_progress"}
@@ -38,45 +40,69 @@ BY_THE_THOUSAND: Final = frozenset(
 """What a run says of every item: among the recent ones it would leave room for nothing else."""
 
 
+class _Joined(NamedTuple):
+    take: Take
+    wants: Wants
+    ended: Callable[[], None]
+    amounts: Callable[[], Iterable[float]]
+
+
 class Lookout:
     """Takes facts, gives observed events to those who joined. A sink of an observer."""
 
     def __init__(self) -> None:
         self.recent: deque[Observed] = deque(maxlen=RECENT)
-        self._joined: list[tuple[Take, Wants, Callable[[], None]]] = []
+        self._joined: list[_Joined] = []
+        self._amounts: list[float] = []
         self._takers: dict[object, tuple[Take, ...]] = {}
+        self._unheard: dict[type, set[str]] = {}
         self._open: dict[str, object] = {}
         self._repeats = Repeats()
 
-    def join(self, take: Take, wants: Wants, ended: Callable[[], None]) -> None:
-        """Give `take` the events of the types it wants; `ended` when there will be no more."""
-        self._joined.append((take, wants, ended))
-        self._takers.clear()
+    def join(
+        self,
+        take: Take,
+        wants: Wants,
+        ended: Callable[[], None],
+        amounts: Callable[[], Iterable[float]] = tuple,
+    ) -> None:
+        """Give `take` the events it wants; `ended` when there will be no more."""
+        self._joined.append(_Joined(take, wants, ended, amounts))
+        self.changed()
 
     def leave(self, take: Take) -> None:
         """Give it no more."""
-        self._joined = [each for each in self._joined if each[0] != take]
-        self._takers.clear()
+        self._joined = [each for each in self._joined if each.take != take]
+        self.changed()
 
     def changed(self) -> None:
         """Somebody wants something else from now on."""
         self._takers.clear()
+        self._unheard.clear()
+        self._amounts = sorted({amount for each in self._joined for amount in each.amounts()})
 
     def __call__(self, fact: Fact | None) -> None:
         """Take a fact; None where there will be no more."""
         if fact is None:
-            for _, _, ended in self._joined:
-                ended()
+            for each in self._joined:
+                each.ended()
             return
-        kind = _KINDS.get(type(fact)) or kind_of(fact)
+        made = type(fact)
+        if made in self._unheard and fact.node_id in self._unheard[made]:  # type: ignore[union-attr]
+            return  # most of what a busy run says ends here
+        kind = _KINDS.get(made) or kind_of(fact)
         key: object = kind
         if kind in ABOUT_ITEMS:
             key = (kind, fact.node_id if isinstance(fact, Event) else fact.get("node_id"))
             if self._takers.get(key) == () and kind in BY_THE_THOUSAND:
+                if isinstance(fact, Event):
+                    self._unheard.setdefault(made, set()).add(fact.node_id)
                 return
         seen = self.observe(fact)
         if kind in TOOL_TYPES:
             key = (kind, seen.tool, seen.repeated > 1)
+        elif kind in COST_TYPES:
+            key = (kind, bisect_left(self._amounts, seen.dollars or 0.0))
         takers = self._takers.get(key)
         if takers is None:
             takers = self._found(key, seen)
@@ -84,8 +110,7 @@ class Lookout:
             take(seen)
 
     def _found(self, key: object, seen: Observed) -> tuple[Take, ...]:
-        of = seen.tool if seen.type in TOOL_TYPES else seen.node_id
-        found = tuple(t for t, wants, _ in self._joined if wants(seen.type, of, seen.repeated > 1))
+        found = tuple(each.take for each in self._joined if each.wants(seen))
         if len(self._takers) > _MOST_OPEN:
             self._takers.clear()
         self._takers[key] = found

@@ -112,17 +112,29 @@ class Watchlist:
             if text and text not in self._entries and len(self.registered()) < MOST_REGISTERED:
                 self._entries[text] = _Entry(monitor, registered=True)
                 added.append(text)
-        self._plans.clear()
+        if added:
+            self._plans.clear()
         return added
 
     def may_match(self, kind: str) -> bool:
         """Whether any monitor has to be asked about events of this type."""
         return self._plan(kind).asks
 
-    def may_match_tool(self, kind: str, tool: str, repeated: bool) -> bool:
-        """The same for events of one tool, and for calls that have come before or not."""
-        plan = self._plan(kind)
-        return bool(plan.words or plan.others or tool in plan.tools or (repeated and plan.repeats))
+    def may_match_such(self, seen: Observed) -> bool:
+        """The same for events of this one's tool, for calls that have come before like it or
+        not, and for money between the same two amounts."""
+        plan, kind = self._plan(seen.type), seen.type
+        if plan.words or plan.others or (plan.tools and kind not in TOOL_TYPES):
+            return True
+        return bool(
+            seen.tool in plan.tools
+            or (plan.repeats and seen.repeated > 1)
+            or (plan.costs and any((seen.dollars or 0.0) > over for over, _ in plan.costs))
+        )
+
+    def amounts(self) -> Iterable[float]:
+        """The amounts of money it asks about."""
+        return (usable(entry.monitor.cost_gt) for entry in self._entries.values())
 
     def matches(self, seen: Observed, now: float) -> list[Match]:
         """The monitors this event satisfies, counts and repeats included."""
@@ -270,8 +282,8 @@ def questions(monitor: Monitor) -> list[Predicate]:
         word = monitor.text_contains.casefold()
         asked.append(lambda seen: word in seen.folded)
     if monitor.matches:
-        search = re.compile(monitor.matches, re.IGNORECASE).search
-        asked.append(lambda seen: search(seen.line) is not None)
+        pattern = re.compile(monitor.matches, re.IGNORECASE)
+        asked.append(lambda seen: seen.has(pattern))
     if monitor.cost_gt is not None:
         asked.append(_over(monitor.cost_gt))
     return asked

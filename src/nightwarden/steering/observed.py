@@ -11,6 +11,7 @@ Read next: `monitors.py`, `lookout.py`.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ class Observed:
         "_dollars",
         "_evidence",
         "_folded",
+        "_found",
         "_line",
         "_tool",
         "asked",
@@ -59,6 +61,7 @@ class Observed:
         self._branch: str | None = None
         self._evidence: str | None = None
         self._dollars: float | None = _UNKNOWN
+        self._found: dict[re.Pattern[str], bool] | None = None
         self.repeated = 0
         if isinstance(event, Event):
             self.type: str = event.__struct_config__.tag  # type: ignore[assignment]
@@ -114,6 +117,15 @@ class Observed:
         if self._folded is None:
             self._folded = self.line.casefold()
         return self._folded
+
+    def has(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the line has this in it; looked for once, however many ask."""
+        if self._found is None:
+            self._found = {}
+        found = self._found.get(pattern)
+        if found is None:
+            found = self._found[pattern] = pattern.search(self.line) is not None
+        return found
 
     @property
     def shown(self) -> str:

@@ -4,10 +4,11 @@
     status 5%  status 31%  status 58%      its answer moves on: a wait
     pytest ✗  edit  pytest ✗  edit         something was changed: work
 
-Compared are calls and outcomes. Words about a call, durations, times of day and addresses in
-memory do not count. What may have changed something starts the count anew: an edit that went
-through, a command or tool that does more than read. A call that has come before, with the
-outcome it had before, is no change; so a loop over two commands is found as well.
+Compared are calls and outcomes. Words about a call, durations, times of day, addresses in memory
+and names that are new each time (temporary files, processes, random ids) do not count. What may
+have changed something starts the count anew: an edit that went through, a command or tool that
+does more than read. A call that has come before, with the outcome it had before, is no change; so
+a loop over two commands is found as well.
 
 Pure. Read next: `monitors.py`.
 """
@@ -75,6 +76,9 @@ _PASSING: Final = (
         "<duration>",
     ),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),
+    (re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"), "<id>"),
+    (re.compile(r"\b(pid|process|thread)([ =:#]+)\d+\b", re.IGNORECASE), r"\1\2<id>"),
+    (re.compile(r"\btmp[a-z0-9_]{6,10}\b|\bpytest-\d+(?=/)"), "<temporary>"),
     (re.compile(r"\s+"), " "),
 )
 
@@ -112,7 +116,8 @@ def call_key(seen: Observed) -> str:
         asked = {k: v for k, v in asked.items() if k not in _WORDS}
     text = _encoded(asked).replace(b"\\n", b" ").replace(b"\\t", b" ")
     plain = b" ".join(text.split()).replace(b'" ', b'"').replace(b' "', b'"')
-    return _digest(seen.node_id.encode("utf-8", "replace"), seen.tool.encode(), plain)
+    whose = f"{seen.node_id}\0{seen.tool}".encode("utf-8", "replace")
+    return _digest(whose, plain)
 
 
 def outcome_of(seen: Observed) -> str:
@@ -129,7 +134,7 @@ def outcome_of(seen: Observed) -> str:
 
 
 def same_outcome(one: str, other: str) -> bool:
-    """Whether two outcomes differ in durations, times and addresses at most."""
+    """Whether two outcomes differ in what passes at most."""
     if one == other:
         return True
     if one[:9] != other[:9] or abs(len(one) - len(other)) > _MOST_APART:
@@ -138,7 +143,7 @@ def same_outcome(one: str, other: str) -> bool:
 
 
 def lasting(text: str) -> str:
-    """A text without what passes: durations, times, addresses, runs of blanks."""
+    """A text without what passes: durations, times, addresses, new names, runs of blanks."""
     for pattern, instead in _PASSING:
         text = pattern.sub(instead, text)
     return text.strip()
@@ -186,8 +191,8 @@ def _put(into: dict[str, _T], key: str, value: _T) -> None:
 def _encoded(value: object) -> bytes:
     try:
         return _json.encode(value)
-    except Exception:
-        return type(value).__name__.encode()
+    except Exception:  # half a character, say, which no JSON has room for
+        return repr(value).encode("utf-8", "replace")
 
 
 def _digest(*parts: bytes) -> str:

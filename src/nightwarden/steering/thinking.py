@@ -110,6 +110,8 @@ async def say(
     try:
         async with asyncio.timeout(_INJECTION_S):
             await injector.inject(words)
+    except TimeoutError:
+        return "", f"nobody took the words within {_INJECTION_S:g} s"
     except Exception as error:
         return "", str(error) or type(error).__name__
     return words.message_id, ""

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nightwarden.spec.monitors import TOOL_TYPES, Monitor, parse_monitor
+from nightwarden.spec.monitors import Monitor, parse_monitor
 from nightwarden.spec.supervisors import SupervisorSpec
 from nightwarden.steering.activity import ENDS, STARTS, TERMINAL, Activity
 from nightwarden.steering.agenda import Agenda
@@ -97,8 +97,7 @@ class Trigger:
 
     def see(self, seen: Observed, now: float) -> Sequence[Act]:
         """One event, in order. What was seen before by number is ignored."""
-        state = self.state
-        seq = seen.seq
+        state, seq = self.state, seen.seq
         if seq:
             if seq <= state.last_seq:
                 return _NOTHING
@@ -110,30 +109,33 @@ class Trigger:
             use = self._use_of(seen.type)
         if not use or self.closed:
             return _NOTHING
-        if use & _LIFE or 0 < seq <= state.cut:
-            return self._consider(seen, now, history=0 < seq <= state.cut)
+        history = 0 < seq <= state.cut
+        if use & _LIFE or history:
+            return self._consider(seen, now, history=history)
         if self.activity.armed:
             if use & _MATCH:
                 matches = self.watchlist.matches(seen, now)
                 if matches:
                     return self._weigh(seen, matches, now, use)
-            if use & _BOUNDARY:
-                self._boundary(seen, now)
+            if use & _BOUNDARY and not state.done and not state.exhausted_said:
+                node = seen.node_id
+                if not self._watches or not node or node in self._watches:
+                    self.agenda.turn_ended(seen, now)
         elif self._explain and use & _MATCH:
             return self._why("no watched node is active", self.watchlist.holding(seen))
         return _NOTHING
 
-    def wants(self, kind: str, of: str, repeated: bool) -> bool:
+    def wants(self, seen: Observed) -> bool:
         """Whether such events can have any effect; the answer changes as it registers.
 
-        `of` is the tool of a tool event, and the node of others. Who is active is told by the
-        starts and ends of nodes; those of invocations matter where the node is watched.
+        Who is active is told by the starts and ends of nodes; those of invocations matter where
+        the node is watched.
         """
-        use = self._use_of(kind)
-        if use == _LIFE and kind in INVOCATIONS:
-            return of in self._watches
-        if use == _MATCH and kind in TOOL_TYPES:
-            return self.watchlist.may_match_tool(kind, of, repeated)
+        use = self._use_of(seen.type)
+        if use == _LIFE and seen.type in INVOCATIONS:
+            return seen.node_id in self._watches
+        if use == _MATCH:
+            return self.watchlist.may_match_such(seen)
         return bool(use)
 
     def due(self, now: float) -> Sequence[Act]:
@@ -144,7 +146,8 @@ class Trigger:
         causes: list[Cause] = []
         if state.pending_due is not None and now >= state.pending_due:
             state.pending_due = None
-            if self.armed and not state.done:
+            if self.armed and (state.urgent or not state.done):
+                state.done = False
                 return self._look([], now, urgent=state.urgent)
         if state.window_until is not None and now >= state.window_until:
             causes += self.agenda.close_window()
@@ -180,9 +183,11 @@ class Trigger:
     ) -> Sequence[Act]:
         """An evaluation is complete. Without `committed` its evidence may be judged again."""
         self.state.spent_micro_usd += cost_micro_usd
-        self.state.registered += self.watchlist.register(watch)
+        added = self.watchlist.register(watch)
+        if added:
+            self.state.registered += added
+            self._uses.clear()
         self.state.done = done
-        self._uses.clear()
         self.agenda.returned(now, committed=committed, armed=self.armed)
         return [Done()] if done else _NOTHING
 

@@ -89,8 +89,11 @@ class OpenRun(Protocol):
         """Add one encoded event; returns at once. Raises what broke the record, if it is."""
         ...
 
-    def keep(self, data: bytes) -> str:
-        """Keep bytes as a blob, durable no later than the events after it; gives its digest."""
+    def keep(self, data: bytes, source: Path | None = None) -> str:
+        """Keep bytes as a blob, durable no later than the events after it; gives its digest.
+
+        `source` is a file that holds just these, and need not be copied where it can be shared.
+        """
         ...
 
     def barrier(self) -> None:
@@ -119,20 +122,19 @@ class Tail(Protocol):
 
 
 class Blobs(Protocol):
-    """Bytes by their SHA-256, written whole or not at all.
-
-    `elsewhere`: not on this machine's own disk, so that a run's files are kept there, too.
-    """
-
-    elsewhere: bool
+    """Bytes by their SHA-256, written whole or not at all."""
 
     @property
     def place(self) -> str:
         """Where they are, for people."""
         ...
 
-    def put(self, digest: str, data: bytes) -> None:
+    def put(self, digest: str, data: bytes, source: Path | None = None) -> None:
         """Keep `data`; durable on return. Keeping the same again changes nothing."""
+        ...
+
+    def give(self, digest: str, path: Path) -> bool:
+        """Make `path` another name of what was kept, without a copy; False where that cannot be."""
         ...
 
     def get(self, digest: str) -> bytes:
@@ -145,6 +147,14 @@ class Blobs(Protocol):
 
     def remove(self, digest: str) -> None:
         """Let go of it, if it is here."""
+        ...
+
+
+class Lock(Protocol):
+    """Held until it is closed, or its process is over."""
+
+    def close(self) -> None:
+        """Let go."""
         ...
 
 
@@ -232,6 +242,11 @@ class Store(Protocol):
 
     def files(self, run_id: str) -> Path:
         """The folder for a run's own files (assets); goes with the run when it is deleted."""
+        ...
+
+    def alone(self, run_id: str, what: str) -> Lock | None:
+        """Be the only one who does `what` (a file name) to a run, until the lock is closed or the
+        process is over; None where somebody is already."""
         ...
 
     def delete(self, run_id: str) -> None:

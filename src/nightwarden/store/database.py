@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nightwarden.store.chain import Row
+from nightwarden.store.contract import Lock
 
 RUN_SHIFT: Final = 40
 """An event's key is its run's number shifted by this, plus its own: one index, no second one."""
@@ -107,6 +109,11 @@ class Database(Protocol):
 
     def watch(self, run: int | None) -> Watch:
         """News of a run; with None, of commands."""
+        ...
+
+    def alone(self, run: int, what: str, file: Path) -> Lock | None:
+        """Be the only one who does this to a run, for all who use this database; None where
+        somebody is already. `file` is what to lock where the database has no locks of its own."""
         ...
 
     def tidy(self) -> None:

@@ -12,7 +12,9 @@ Read next: `migrating.py`, `sqlstore.py`.
 from __future__ import annotations
 
 import contextlib
+import zlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -20,13 +22,14 @@ from psycopg import conninfo
 
 from nightwarden.errors import StoreError
 from nightwarden.store.chain import Row
-from nightwarden.store.contract import Unready
+from nightwarden.store.contract import Lock, Unready
 from nightwarden.store.database import Cursor, Watch, key_of
 from nightwarden.store.migrating import steps_from
 
 _CONNECT_TIMEOUT_S: Final = "10"
 _MIGRATING: Final = 0x4E570001
 _BLOBS: Final = 0x4E570002
+_ALONE: Final = 0x4E570003
 _MAIL: Final = "nightwarden_mail"
 
 _AGAIN: Final = {"40001", "40P01", "55P03"}  # serialisation, deadlock, lock not available
@@ -92,6 +95,17 @@ class PostgresDatabase:
     def watch(self, run: int | None) -> Watch:
         """News of a run; with None, of commands."""
         return _PostgresWatch(self, _MAIL if run is None else _channel(run))
+
+    def alone(self, run: int, what: str, file: Path) -> Lock | None:  # noqa: ARG002
+        """By the server: a lock of a connection that is kept open for it."""
+        key = zlib.crc32(f"{run} {what}".encode()) - 2**31
+        with self.explained():
+            connection = self.open()
+            asked = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (_ALONE, key))
+            if asked.fetchone() == (True,):
+                return connection
+            connection.close()
+            return None
 
     def tidy(self) -> None:
         """Nothing to do: the server vacuums by itself."""

@@ -19,20 +19,21 @@ from nightwarden.errors import StoreError
 from nightwarden.store.archive import read_archive, write_archive
 from nightwarden.store.chain import first_hash
 from nightwarden.store.commanding import leave_command
-from nightwarden.store.contract import Blobs, Command, RunEntry, Verified
+from nightwarden.store.contract import Blobs, Command, Lock, RunEntry, Verified
 from nightwarden.store.database import Database
 from nightwarden.store.following import RunTail, decoded, follow_tail
 from nightwarden.store.holding import free_to_take, put_lease, take_lease
 from nightwarden.store.keeping import (
     Intake,
     mark_opened,
+    named_in,
     new_run,
     references,
     remove_run,
     sweep,
 )
 from nightwarden.store.leases import BEAT_S, Place, here
-from nightwarden.store.reading import Reading
+from nightwarden.store.reading import Reading, intact
 from nightwarden.store.writing import GroupWriter, RunWriter
 
 OnCommand = Callable[[Command], None]
@@ -102,9 +103,10 @@ class SqlStore:
             )
             if found is None:
                 raise self._reading.gone(run_id)
+            head = intact(found[1], self.place)
             take_lease(cursor, run_id, run, dead=dead, owner=owner, me=self._me)
             mark_opened(cursor, run)
-        return self._opened(run_id, run, owner, int(found[0]), bytes(found[1]), on_command)
+        return self._opened(run_id, run, owner, int(found[0]), head, on_command)
 
     def _opened(
         self,
@@ -170,11 +172,11 @@ class SqlStore:
         self, run_id: str, after: int = 0, *, stop: Callable[[], bool] | None = None
     ) -> Iterator[Mapping[str, Any]]:
         """As `read`, and on until the run's end, until its owner dies, or until `stop()`."""
-        run_id = self.find(run_id)
+        run_id, run = self._reading.numbered(run_id)
         return follow_tail(
             self.tail(run_id, after),
             run_id=run_id,
-            is_over=lambda: not self.entry(run_id).owner_alive,
+            is_over=lambda: not self._reading.entry_of(run_id, run).owner_alive,
             stop=stop,
         )
 
@@ -214,10 +216,19 @@ class SqlStore:
         """The folder for a run's own files."""
         return self._folder / "runs" / run_id
 
+    def alone(self, run_id: str, what: str) -> Lock | None:
+        """Be the only one who does `what` to a run; None where somebody is already."""
+        run_id, run = self._reading.numbered(run_id)
+        return self.database.alone(run, what, self.files(run_id) / "alone" / f"{what}.lock")
+
     def references(self, run_id: str) -> dict[str, int]:
-        """The blobs a run refers to, with their sizes in bytes."""
-        _, run = self._reading.numbered(run_id)
-        return references(self.database, run)
+        """The blobs a run's record has, with their sizes in bytes; those that are missing, too."""
+        run_id, run = self._reading.numbered(run_id)
+        found = references(self.database, run)
+        lacking = {digest for digest in found if not self._blobs.has(digest)}
+        if lacking:  # some may never have been put, because the disk was full
+            lacking -= named_in(self.lines(run_id), lacking)
+        return {digest: size for digest, size in found.items() if digest not in lacking}
 
     def delete(self, run_id: str) -> None:
         """Remove a run with everything only it refers to."""

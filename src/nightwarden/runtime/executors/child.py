@@ -2,8 +2,9 @@
 
 It is started by itself, from nothing (no fork: this process has threads), in a process group of
 its own: Ctrl-C in the terminal is not for it, and killing the group ends what a step has started
-as well. It is waited for only after it was killed or has ended, under the lock that killing
-takes: its number cannot have been given to somebody else.
+as well. Its leash does the same where this process is killed. It is waited for only after it was
+killed or has ended, under the lock that killing takes: its number cannot have been given to
+somebody else.
 
 Read next: `attending.py`, `worker.py`.
 """
@@ -22,6 +23,7 @@ import sys
 import threading
 from typing import Final
 
+from nightwarden.leash import Leash
 from nightwarden.runtime.executors.wire import Bye, Channel, Message
 
 FAREWELL_S: Final = 2.0
@@ -43,10 +45,12 @@ class Child:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._buried = ""
+        self._leash = Leash()
         ours, theirs = multiprocessing.Pipe()
         try:
-            self._process = _started(theirs.fileno())
+            self._process = _started(theirs.fileno(), self._leash)
         except BaseException:
+            self._leash.kill()
             ours.close()
             raise
         finally:
@@ -99,15 +103,14 @@ class Child:
 
     def _kill(self) -> None:
         if not self._buried and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._leash.kill()
 
 
-def _started(fd: int) -> subprocess.Popen[bytes]:
+def _started(fd: int, leash: Leash) -> subprocess.Popen[bytes]:
     start = {"path": [str(p) for p in sys.path], "argv": sys.argv, "fd": fd, "levels": _levels()}
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return subprocess.Popen(
-        [sys.executable, *flags, "-c", _BOOT, json.dumps(start)],
+        leash.command(sys.executable, [*flags, "-c", _BOOT, json.dumps(start)]),
         stdin=subprocess.DEVNULL,
         pass_fds=(fd,),
         process_group=0,

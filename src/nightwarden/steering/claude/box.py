@@ -104,7 +104,7 @@ class SessionBox:
         """Whether it is queued by us: the file appears whole, and once."""
         name = _file_name(message)
         draft = self.path / f".{name}.{os.getpid()}"
-        draft.write_text(json.dumps(_as_json(message), ensure_ascii=False), encoding="utf-8")
+        draft.write_text(json.dumps(_as_json(message)), encoding="ascii")
         try:
             os.link(draft, self.path / drain.QUEUED / name)
         except FileExistsError:

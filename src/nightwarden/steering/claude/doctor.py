@@ -40,7 +40,7 @@ def _hooks(project: Path) -> Iterator[Finding]:
         path = hooks.settings_path(project, shared=shared)
         try:
             found.update(hooks.installed(project, shared=shared))
-            stale = _stale(path)
+            stale = _stale(project, shared=shared)
         except hooks.BadSettingsFile as error:
             yield Finding(False, str(error), "mend the file by hand")
             continue
@@ -54,18 +54,10 @@ def _hooks(project: Path) -> Iterator[Finding]:
         yield Finding(True, f"hooks at {', '.join(hooks.EVENTS)}")
 
 
-def _stale(path: Path) -> str:
+def _stale(project: Path, *, shared: bool) -> str:
     """The command of a hook of ours that runs another program than this one's."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    settings = hooks.parsed(path, text)
-    groups = settings.get("hooks") or {}
-    for event in hooks.EVENTS:
-        for group in groups.get(event) or []:
-            for handler in group.get("hooks") or [] if isinstance(group, dict) else []:
-                told = handler.get("command", "") if isinstance(handler, dict) else ""
-                if "nightwarden" in str(told) and told != hooks.command():
-                    return str(told)
-    return ""
+    told = hooks.commands(project, shared=shared).values()
+    return next((command for command in told if command != hooks.command()), "")
 
 
 def _switches(project: Path) -> Iterator[Finding]:

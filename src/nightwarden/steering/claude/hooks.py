@@ -101,11 +101,17 @@ def uninstall(project: Path, *, shared: bool = False) -> Change:
 
 def installed(project: Path, *, shared: bool = False) -> tuple[str, ...]:
     """The events our hooks are put at. Raises `BadSettingsFile`."""
+    return tuple(commands(project, shared=shared))
+
+
+def commands(project: Path, *, shared: bool = False) -> dict[str, str]:
+    """What our hooks run, by event. Raises `BadSettingsFile`."""
     path = settings_path(project, shared=shared)
-    settings = parsed(path, _text_of(path))
-    hooks = settings.get("hooks")
+    hooks = parsed(path, _text_of(path)).get("hooks")
     groups = hooks if isinstance(hooks, Mapping) else {}
-    return tuple(e for e in EVENTS if any(map(_has_ours, _list(groups.get(e)))))
+    told = {event: map(_handler, _list(groups.get(event))) for event in EVENTS}
+    found = {event: next(filter(None, each), "") for event, each in told.items()}
+    return {event: command for event, command in found.items() if command}
 
 
 # -- the settings --
@@ -117,7 +123,8 @@ def parsed(path: Path, text: str | None) -> dict[str, Any]:
         return {}
     try:
         settings = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_doubles)
-    except ValueError as error:
+        json.dumps(settings, allow_nan=False)  # numbers no JSON has
+    except (ValueError, RecursionError) as error:
         raise BadSettingsFile(
             f"{path} cannot be edited: {error}; mend it by hand, nothing was changed"
         ) from error
@@ -208,6 +215,8 @@ def _list(value: object) -> list[Any]:
 def dumped(settings: Mapping[str, Any], *, like: str | None) -> str:
     """The settings as text, in the form the file had: indentation, line end, byte order mark."""
     text = json.dumps(settings, indent=_indent(like), ensure_ascii=False)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # half a character, as an escape
+        text = json.dumps(settings, indent=_indent(like))
     end = "\n" if like is None or like.endswith("\n") else ""
     return ("\ufeff" if like and like.startswith("\ufeff") else "") + text + end
 

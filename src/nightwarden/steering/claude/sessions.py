@@ -64,6 +64,12 @@ def find_transcript(meant: str, env: Mapping[str, str] = os.environ) -> Path:
     return found[-1]
 
 
+def project_of(transcript: Path) -> Path | None:
+    """The directory a session was started in, where its transcript says so and it is there."""
+    told = next(_cwds(transcript), "")
+    return Path(told) if told and Path(told).is_dir() else None
+
+
 def _newest(cwd: Path, projects: Path, env: Mapping[str, str]) -> Path:
     folders = folders_of(cwd, projects, env)
     found = [path for folder in folders for path in folder.glob("*.jsonl")]

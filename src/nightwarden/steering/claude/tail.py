@@ -12,6 +12,7 @@ Read next: `transcript.py`.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,10 @@ CHUNK: Final = 1 << 20
 LONGEST_LINE: Final = 64 << 20
 _TRACE: Final = 64
 """Bytes before the position that are compared, to see that the file is still the same."""
+_NAMED: Final = 5
+_DOUBTED: Final = 10
+_MARK: Final = b"\xef\xbb\xbf"
+"""What some programs put at the start of a file of UTF-8."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -68,16 +73,18 @@ class JsonLines:
         """Bytes held back: an unfinished line, and what is in doubt before it."""
         return self._beyond - self.consumed + len(self._partial)
 
+    @property
+    def in_doubt(self) -> int:
+        """Lines that are none, since the last good one."""
+        return len(self._doubtful)
+
     def _line(self, line: bytes, size: int) -> Mapping[str, Any] | None:
         self._beyond += size
         self._number += 1
         if not line.strip():
             self._pass_over()
             return None
-        try:
-            record = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            record = None
+        record = _decoded(line.removeprefix(_MARK) if self._number == 1 else line)
         if not isinstance(record, dict):
             self._doubtful.append(self._number)
             return None
@@ -97,6 +104,24 @@ class JsonLines:
         self._searched = 0
 
 
+def _decoded(line: bytes) -> object:
+    """The value of a line of JSON, None for what is none.
+
+    Whoever cuts a text may leave half a character at its end, which JavaScript writes as an
+    escape of its own; here it is a question mark.
+    """
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        whole = json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
+        found: object = json.loads(whole)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
 class Tail:
     """Follows one file. `remarks` are lines for people about what happened to it."""
 
@@ -107,6 +132,9 @@ class Tail:
         self.broken: list[int] = []
         self.behind = False
         self._lines = JsonLines(self.position.offset, self.position.lines)
+        self._begun = 0
+        self._doubted = False
+        self._end = b""
 
     def poll(self, most_bytes: int = CHUNK) -> list[Mapping[str, Any]]:
         """What has been written since; `behind` where there is more than was read now.
@@ -122,17 +150,33 @@ class Tail:
             self._see_if_it_is_the_same(file)
             file.seek(self.position.offset + self._lines.unread)
             chunk = file.read(most_bytes)
+            self._end = (self._end + chunk)[-_TRACE:]
             self.behind = len(chunk) == most_bytes
             found = self._lines.feed(chunk)
-            for number in self._lines.broken:
-                self.remarks.append(
-                    f"{self.path}: line {number} is no JSON object and was left out"
-                )
-            self.broken += self._lines.broken
-            self._lines.broken = []
+            self._report()
             if self._lines.consumed != self.position.offset or not self.position.inode:
                 self.position = self._position(file)
         return found
+
+    def _report(self) -> None:
+        """Say which lines were none, and once where there are nothing but such lines."""
+        broken, self._lines.broken = self._lines.broken, []
+        self.broken += broken
+        if broken:
+            named = ", ".join(map(str, broken[:_NAMED]))
+            more = f" and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else ""
+            where = f", counted from byte {self._begun:,}," if self._begun else ""
+            one = len(broken) == 1
+            self.remarks.append(
+                f"{self.path}: line{'' if one else 's'} {named}{more}{where} "
+                f"{'is no JSON object and was' if one else 'are no JSON objects and were'} left out"
+            )
+        if self._lines.in_doubt >= _DOUBTED and not self._doubted:
+            self._doubted = True
+            self.remarks.append(
+                f"{self.path}: {self._lines.in_doubt} lines in a row are no JSON objects; "
+                "is this a transcript of Claude Code?"
+            )
 
     def skip_to_last(self, most_bytes: int) -> None:
         """Begin near the end of a long file, at the first whole line there."""
@@ -143,7 +187,8 @@ class Tail:
                     return
                 file.seek(size - most_bytes)
                 skipped = len(file.readline())
-                self._lines = JsonLines(size - most_bytes + skipped)
+                self._begun = size - most_bytes + skipped
+                self._lines = JsonLines(self._begun)
                 self.position = self._position(file)
         except OSError:
             return  # polling says what is the matter
@@ -156,20 +201,28 @@ class Tail:
             return
         if stat.st_ino != before.inode:
             self._start_over("was replaced by another file")
-        elif stat.st_size < before.offset + self._lines.unread:
+        elif stat.st_size < (end := before.offset + self._lines.unread):
             self._start_over("was cut")
-        elif _trace(file, before.offset) != before.trace:
+        elif _trace(file, before.offset) != before.trace or _differs(file, end, self._end):
             self._start_over("was rewritten")
 
     def _start_over(self, why: str) -> None:
         self.remarks.append(f"{self.path} {why}; it is read from its start again")
         self.position = Position()
+        self._begun = 0
         self._lines = JsonLines()
+        self._end = b""
 
     def _position(self, file: BinaryIO) -> Position:
         lines = self._lines
         inode = os.fstat(file.fileno()).st_ino
         return Position(lines.consumed, lines.lines, inode, _trace(file, lines.consumed))
+
+
+def _differs(file: BinaryIO, end: int, read: bytes) -> bool:
+    """Whether something else stands before `end` now than was read there."""
+    file.seek(max(0, end - len(read)))
+    return file.read(len(read)) != read
 
 
 def _trace(file: BinaryIO, offset: int) -> str:

@@ -45,7 +45,10 @@ class Usage(msgspec.Struct):
 
 
 class _Answer:
-    """An answer that is still coming."""
+    """An answer of the model; `at` is when the line was written its counts are from.
+
+    Its lines need not lie together: results of its first tools may come in between.
+    """
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
@@ -53,6 +56,7 @@ class _Answer:
         self.at = ""
         self.model = ""
         self.tools = 0
+        self.texts: set[str] = set()
         self.told = False
 
 
@@ -62,23 +66,24 @@ class Transcript:
     def __init__(self, seq: int = 0) -> None:
         self.seq = seq
         self._seen: set[tuple[str, str]] = set()
-        self._answers: dict[tuple[str, str], Mapping[str, int]] = {}
+        self._answers: dict[tuple[str, str], _Answer] = {}
         self._open: _Answer | None = None
         self._calls: dict[str, tuple[str, object]] = {}
-        self._tool_calls = 0
-        self._failed = 0
+        self._tool_calls: set[str] = set()
+        self._results: set[str] = set()
+        self._failed: set[str] = set()
 
     @property
     def usage(self) -> Usage:
         """What the answers so far have used, by their last lines."""
         found = Usage(
             model_answers=len(self._answers),
-            tool_calls=self._tool_calls,
-            failed_requests=self._failed,
+            tool_calls=len(self._tool_calls),
+            failed_requests=len(self._failed),
         )
-        for counts in self._answers.values():
+        for answer in self._answers.values():
             for name in _COUNTED:
-                setattr(found, name, getattr(found, name) + counts.get(name, 0))
+                setattr(found, name, getattr(found, name) + answer.usage.get(name, 0))
         return found
 
     def take(self, record: Record) -> list[dict[str, Any]]:
@@ -118,35 +123,41 @@ class Transcript:
 
     def _assistant(self, record: Record, message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if record.get("isApiErrorMessage") or message.get("model") == SYNTHETIC:
-            self._failed += 1
+            self._failed.add(str(message.get("id") or record.get("uuid") or len(self._failed)))
             yield {"type": "log", "level": "warning", "message": _text(message.get("content"))}
             return
-        key = (str(message.get("id", "")), str(record.get("requestId", "")))
+        key = _key(record, message)
         if self._open is None or self._open.key != key:
             yield from self._close_answer()
-            self._open = _Answer(key)
-        self._count(self._open, message)
+            self._open = self._answers.setdefault(key, _Answer(key))
+        self._count(self._open, record, message)
         for block in _blocks(message.get("content")):
-            yield from self._said(block)
+            yield from self._said(block, self._open)
         if message.get("stop_reason") == "end_turn":
             yield from self._close_answer()
 
-    def _count(self, answer: _Answer, message: Mapping[str, Any]) -> None:
-        counts = message.get("usage")
-        if isinstance(counts, Mapping):
+    def _count(self, answer: _Answer, record: Record, message: Mapping[str, Any]) -> None:
+        """Take the counts of a line, unless it is a copy of one before the last."""
+        counts, at = message.get("usage"), record.get("timestamp")
+        at = at if isinstance(at, str) else answer.at
+        if isinstance(counts, Mapping) and at >= answer.at:
             usable = {n: counts.get(n) for n in _COUNTED}
             answer.usage = {n: v for n, v in usable.items() if type(v) is int}
+            answer.at = at
         answer.model = str(message.get("model", ""))
-        self._answers[answer.key] = answer.usage
 
-    def _said(self, block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        if block.get("type") == "text" and _text(block.get("text")).strip():
-            yield {"type": "assistant_text", "text": block["text"]}
+    def _said(self, block: Mapping[str, Any], answer: _Answer) -> Iterator[dict[str, Any]]:
+        """A part of an answer, unless it has been read: forks copy, under other uuids perhaps."""
+        text = _text(block.get("text")) if block.get("type") == "text" else ""
+        if text.strip() and text not in answer.texts:
+            answer.texts.add(text)
+            yield {"type": "assistant_text", "text": text}
         elif block.get("type") == "tool_use":
             tool, use = str(block.get("name", "")), str(block.get("id", ""))
-            self._tool_calls += 1
-            if self._open is not None:
-                self._open.tools += 1
+            if use and use in self._tool_calls:
+                return
+            self._tool_calls.add(use or f"#{len(self._tool_calls)}")
+            answer.tools += 1
             if len(self._calls) >= _MOST_OPEN:
                 self._calls.pop(next(iter(self._calls)))
             self._calls[use] = (tool, block.get("input"))
@@ -159,7 +170,8 @@ class Transcript:
 
     def _close_answer(self) -> Iterator[dict[str, Any]]:
         answer, self._open = self._open, None
-        if answer is not None:
+        if answer is not None and not answer.told:
+            answer.told = True
             yield {
                 "type": "llm_step_finished",
                 "model": answer.model,
@@ -177,24 +189,34 @@ class Transcript:
             return
         for block in _blocks(content):
             if block.get("type") == "tool_result":
-                yield self._result(block)
+                yield from self._result(block)
             elif block.get("type") == "text" and _text(block.get("text")).strip():
                 yield {"type": "user_prompt", "text": block["text"]}
 
-    def _result(self, block: Mapping[str, Any]) -> dict[str, Any]:
+    def _result(self, block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         use = str(block.get("tool_use_id", ""))
+        if use and use in self._results:
+            return
+        self._results.add(use)
         tool, given = self._calls.pop(use, ("", None))
         event = {"tool": tool, "tool_use_id": use, "input": given}
         text = _text(block.get("content"))
         if block.get("is_error"):
-            return {"type": "tool_error", **event, "error": text}
-        return {"type": "tool_called", **event, "output": text}
+            yield {"type": "tool_error", **event, "error": text}
+        else:
+            yield {"type": "tool_called", **event, "output": text}
 
     def _system(self, record: Record) -> Iterator[dict[str, Any]]:
         if record.get("subtype") in _TURN_ENDS:
             yield from self._close_answer()
             if record.get("subtype") == "turn_duration" or not record.get("preventedContinuation"):
                 yield {"type": "session_stopped"}
+
+
+def _key(record: Record, message: Mapping[str, Any]) -> tuple[str, str]:
+    """What all lines of an answer have in common; one that names nothing is one by itself."""
+    key = (str(message.get("id") or ""), str(record.get("requestId") or ""))
+    return key if any(key) else ("", f"uuid {record.get('uuid', '')}")
 
 
 def _blocks(content: object) -> Sequence[Mapping[str, Any]]:

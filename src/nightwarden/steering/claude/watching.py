@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
@@ -34,6 +32,8 @@ from nightwarden.steering.monitors import Tallies
 from nightwarden.steering.ports import Evaluator
 from nightwarden.steering.telling import cut_off
 from nightwarden.steering.wakes import TriggerState
+from nightwarden.store.alone import lock_file
+from nightwarden.store.contract import Lock
 
 
 class AlreadyWatched(NightwardenError):
@@ -66,7 +66,7 @@ class SessionWatch:
         self.transcript = find_transcript(meant, env)
         self.session_id = self.transcript.stem
         self.box = SessionBox(self.session_id, root=root, told=self._message)
-        self._lock: IO[str] | None = None
+        self._lock: Lock | None = None
         self._told = told
         self._remark = remark
         self._evaluator = evaluator
@@ -95,7 +95,12 @@ class SessionWatch:
 
     def start(self) -> None:
         """Watch as a task of its own. Raises `AlreadyWatched`."""
-        self._lock = _locked(self._state_path.with_suffix(".lock"))
+        self._lock = lock_file(self._state_path.with_suffix(".lock"))
+        if self._lock is None:
+            raise AlreadyWatched(
+                f"a supervisor {self._coordinator.spec.name!r} watches session {self.session_id} "
+                "already; give this one another --name"
+            )
         self._coordinator.start()
 
     async def wait(self) -> None:
@@ -155,24 +160,6 @@ class SessionWatch:
         state = kept.state.moved(asyncio.get_running_loop().time() - kept.clock - passed)
         state.last_seq, state.cut, state.tallies = 0, 0, Tallies()  # the transcript is read again
         return state
-
-
-def _locked(path: Path) -> IO[str] | None:
-    """A lock that goes with the process; None where none can be made. Raises `AlreadyWatched`."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8")
-    except OSError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise AlreadyWatched(
-            f"a supervisor {path.stem!r} watches session {path.parent.parent.name} already; "
-            "give this one another --name"
-        ) from error
-    return file
 
 
 def without_hooks(project: Path) -> str:
