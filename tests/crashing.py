@@ -85,8 +85,9 @@ class FragileLog:
             if self.store.dies_after <= 0:
                 self.die()
 
-    def keep(self, data: bytes) -> str:
+    def keep(self, data: bytes, source: Path | None = None) -> str:
         """Keep a blob."""
+        del source
         digest = hashlib.sha256(data).hexdigest()
         self.store.kept[digest] = data
         return digest
@@ -124,7 +125,6 @@ class FragileStore:
         self.dead = False
         self.open: FragileLog | None = None
         self.place = "memory"
-        self.elsewhere = False
         self._files = files
 
     @property
@@ -135,6 +135,11 @@ class FragileStore:
     def get(self, digest: str) -> bytes:
         """A blob."""
         return self.kept[digest]
+
+    def give(self, digest: str, path: Path) -> bool:
+        """Nothing in memory has a name."""
+        del digest, path
+        return False
 
     def create(self, run_id: str, *, on_command: object = None) -> FragileLog:
         """A new run."""

@@ -106,6 +106,7 @@ def resume_session(
     for node, lineage in retried:
         past.forget(node, lineage, exactly=True)
     inputs = inputs(found) if callable(inputs) else inputs or {}
+    past.give_up_sealed(found.types)
     given = _inputs(past, store, inputs)
     settings = past.bounds
     if max_cost_micro_usd is None and settings.get("max_cost_usd") is not None:

@@ -793,3 +793,40 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, root: Pa
         parent.kill()
         assert ended(watch)
         os.close(watch)
+
+
+@on_loop
+async def test_two_files_of_one_name_keep_their_own_code_and_classes(tmp_path: Path) -> None:
+    """What is defined in a file imported by hand is found by its file, not by its module's name."""
+    text = (
+        "from dataclasses import dataclass\n"
+        "from nightwarden import node\n"
+        "@dataclass\n"
+        "class Thing:\n"
+        "    name: str\n"
+        "class Odd(ValueError): pass\n"
+        '@node(type="{0}.Make", retry_safe=True, executor="process")\n'
+        "def make(name: str) -> Thing:\n"
+        "    if not name: raise Odd('{0}')\n"
+        "    return Thing(name + ' of {0}')\n"
+        '@node(type="{0}.Tell", retry_safe=True, executor="process")\n'
+        "def tell(thing: Thing) -> str:\n"
+        "    assert type(thing) is Thing\n"
+        "    return thing.name\n"
+    )
+    registry = Registry()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same_named.py").write_text(text.format(name))
+        registry.load_file(tmp_path / name / "same_named.py")
+
+    async with opened(tmp_path, files=registry.files) as run:
+        for name in ("one", "two", "one"):
+            make, tell = (registry.definition(f"{name}.{step}") for step in ("Make", "Tell"))
+            assert make is not None
+            assert tell is not None
+            made = await run.call(make, name="a")
+            assert type(made) is make.target.__globals__["Thing"]
+            assert await run.call(tell, thing=made) == f"a of {name}"
+            raised = await error_of(run.start(make, name=""))
+            assert type(raised) is make.target.__globals__["Odd"]

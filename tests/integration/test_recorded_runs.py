@@ -179,3 +179,21 @@ def test_a_file_of_a_run_is_kept_where_its_large_values_are(tmp_path: Path) -> N
         gone.touch()
         result = resume("r", workflow=w.build(), **options)
     assert list(result.outputs["read"]) == ["asset 1"]
+
+
+def test_a_code_that_names_a_secret_is_no_signature(tmp_path: Path) -> None:
+    """supervision.md §4: a key of letters and digits would pass for a category."""
+    key = "sk8675309live"
+
+    async def asks(ctx: Context) -> str:
+        raise NodeError("refused", code=f"key-{ctx.secret('KEY')}")
+
+    with nw.workflow("code") as w:
+        w.add(nw.node(type="rec.Asks")(asks), id="asks")
+    with open_store(tmp_path) as store:
+        session = Session(w.build(), store=store, run_id="r", secrets={"KEY": key})
+        result = run_session(session)
+        lines = b"".join(store.lines("r"))
+    assert (result.status, result.reason) == ("failed", "asks: refused")
+    assert b'"invocation_failed"' in lines
+    assert key.encode() not in lines

@@ -473,6 +473,68 @@ def test_a_value_that_held_a_secret_and_may_not_be_made_again_is_missed_where_it
     assert "sign.output is not on record" in result.reason
 
 
+def repaired_with_a_secret(lab: Lab, **promises: Any) -> Workflow:
+    """A step that is repaired with what holds a secret, and one that uses it, which is fatal."""
+
+    async def sign(ctx: Context) -> str:
+        lab.does("sign")
+        ctx.secret("KEY")
+        raise RecoverableError("nearly", candidate_output="token")
+
+    async def use(value: str) -> int:
+        lab.does("use")
+        return len(value)
+
+    async def after(value: int) -> int:
+        lab.does("after")
+        return value
+
+    with nw.workflow("sealed") as w:
+        signed = w.add(lab.step(sign, **promises), id="sign")
+        used = w.add(lab.step(use, retry_safe=True), id="use", value=signed)
+        w.add(lab.step(after, retry_safe=True), id="after", value=used)
+    return w.build()
+
+
+SECRET = {"KEY": "zk-live/7Qm2+Zt9aB"}
+REPAIR = Substitute({"output": f"token={SECRET['KEY']}"})
+
+
+def test_a_repair_that_held_a_secret_is_asked_for_again(lab: Lab) -> None:
+    """row: S4-SEALED-RESUME. The record has it masked, so the step that may run again does."""
+    lab.fatal = {"use"}
+    lab.begin(
+        repaired_with_a_secret(lab, retry_safe=True), secrets=SECRET, supervise=always(REPAIR)
+    )
+    asked = always(REPAIR)
+    result = lab.resume(secrets=SECRET, supervise=asked)
+    assert lab.did == {"sign": 1, "use": 1, "after": 1}
+    assert len(asked.escalations) == 1
+    assert result.status == "completed"
+    assert result.outputs == {"after": len(f"token={SECRET['KEY']}")}
+    assert SECRET["KEY"].encode() not in b"".join(lab.store.lines("r"))
+
+
+@pytest.mark.parametrize("fatal", ["use", "after"])
+def test_a_repair_that_held_a_secret_and_may_not_be_made_again_is_missed_where_it_is_needed(
+    lab: Lab, fatal: str
+) -> None:
+    """row: S4-SEALED-RESUME"""
+    lab.fatal = {fatal}
+    lab.begin(repaired_with_a_secret(lab), secrets=SECRET, supervise=always(REPAIR))
+    asked = always(Fail("not now"))
+    result = lab.resume(secrets=SECRET, supervise=asked)
+    if fatal == "after":  # nobody needs it any more
+        assert result.status == "completed"
+        assert asked.escalations == []
+        assert lab.did == {"after": 1}
+    else:
+        assert result.status == "failed"
+        assert [e.node_id for e in asked.escalations] == ["use"]
+        assert "sign.output is not on record" in asked.escalations[0].detail
+        assert lab.did == {}
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_reader_is_never_handed_what_the_record_does_not_have(lab: Lab, indexed: bool) -> None:
     """row: S4-SEALED-RESUME"""

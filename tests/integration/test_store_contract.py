@@ -506,6 +506,18 @@ def test_a_blob_that_cannot_be_kept_ends_the_record_before_what_refers_to_it(
     with pytest.raises(StoreError, match="cannot be written"):
         run.barrier()
     assert list(store.lines("r")) == [line(1)]
+    assert store.references("r") == {}  # it is not missed: nothing on record names it
+
+
+def test_what_is_on_record_and_missing_is_missed(store: SqlStore) -> None:
+    run = store.create("r")
+    named, begun = run.keep(b"named"), run.keep(b"begun")
+    run.append(line(1, blob=named))
+    run.append(b'{"type":"asset_written","seq":2,"asset":{"digest":"%s"}}' % begun.encode())
+    run.close()
+    store.blobs.remove(named)
+    store.blobs.remove(begun)
+    assert store.references("r") == {named: 5}
 
 
 # -- whole runs --

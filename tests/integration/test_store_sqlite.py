@@ -142,6 +142,14 @@ def test_a_file_that_is_no_database_is_named(file: Path) -> None:
         store.runs()
 
 
+def test_a_small_file_that_is_no_database_is_not_written_over(file: Path) -> None:
+    """SQLite takes a file smaller than its smallest page for an empty one."""
+    file.write_bytes(b"hello")
+    with open_store(file) as store, pytest.raises(StoreError, match="is no SQLite database"):
+        store.create("r")
+    assert file.read_bytes() == b"hello"
+
+
 @pytest.mark.parametrize("damage", ["overwritten", "cut off"])
 def test_of_a_damaged_database_what_can_be_read_is_read(file: Path, damage: str) -> None:
     with open_store(file) as store:
@@ -160,6 +168,24 @@ def test_of_a_damaged_database_what_can_be_read_is_read(file: Path, damage: str)
         if damage == "overwritten":
             assert len(read) > 1000
             assert read == [line(seq, "y" * 200) for seq in range(1, len(read) + 1)]
+
+
+def test_a_torn_last_page_is_damage_wherever_it_is_torn(file: Path) -> None:
+    """Issue 4, Bad input: a clear error, never a fault of ours."""
+    with open_store(file) as store:
+        record(store, count=60, text="y" * 200)
+    whole = file.read_bytes()
+    damaged = 0
+    for gone in range(64, 4096 * 2, 331):
+        file.write_bytes(whole[:-gone])
+        with open_store(file) as store:
+            for look in (store.verify, lambda run: list(store.lines(run)), store.entry):
+                try:
+                    look("r")
+                except StoreError as error:
+                    assert "damaged" in str(error) or "could not be read" in str(error)
+                    damaged += 1
+    assert damaged > 20
 
 
 def _all(store: SqlStore, into: list[bytes]) -> list[bytes]:

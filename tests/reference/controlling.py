@@ -23,6 +23,7 @@ from nightwarden.spec.scopes import (
 from nightwarden.spec.workflow import INPUTS, EdgeSpec, Workflow
 from reference.words import (
     CONTROL,
+    NONE,
     Absent,
     Answered,
     Causes,
@@ -51,7 +52,7 @@ class Events:
         self._workflow, self._meaning, self._choices = workflow, meaning, choices
         self._sent: Counter[tuple[str, Lineage, str]] = Counter()
         self._more: Counter[tuple[str, Lineage]] = Counter()
-        self._over: set[tuple[str, Lineage, str]] = set()
+        self._over: dict[tuple[str, Lineage, str], Causes] = {}
         self.roots = {
             control_root(node.id): node.id
             for node in workflow.nodes
@@ -66,9 +67,9 @@ class Events:
         """Whether this controller may still send something."""
         return (target, parent, sender) not in self._over
 
-    def end(self, target: str, parent: Lineage, sender: str) -> None:
-        """This controller sends nothing more."""
-        self._over.add((target, parent, sender))
+    def end(self, target: str, parent: Lineage, sender: str, causes: Causes) -> None:
+        """This controller sends nothing more; `causes` are what it has lived through so far."""
+        self._over.setdefault((target, parent, sender), causes)
 
     def add(
         self, target: str, parent: Lineage, sender: str, overrides: Overrides, causes: Causes
@@ -90,7 +91,8 @@ class Events:
     def close(self, target: str, parent: Lineage, endings: Mapping[str, Ending | None]) -> Closing:
         """Every controller has ended, or said that it sends nothing more under this parent.
 
-        They ended early if one was given up before it had said that it sends nothing more.
+        They ended early if one was given up before it had said that it sends nothing more. That
+        there are no more carries what those that ran have lived through.
         """
         n = sum(self._sent[target, parent, who] for who in endings)
         absents = [
@@ -102,7 +104,15 @@ class Events:
         if cause is not None and len(absents) < len(endings):
             lost = cause.kind is not Kind.NOT_TAKEN
             cause = Absent(cause.kind, cause.interventions) if lost else None
-        closing = Closing(n, cause)
+        causes = NONE.union(
+            *(self._over.get((target, parent, who), NONE) for who in endings),
+            *(
+                ending.causes
+                for who, ending in endings.items()
+                if ending and self.takes(target, parent, who)
+            ),
+        )
+        closing = Closing(n, cause, causes)
         self._meaning.closings[control_root(target), parent] = closing
         return closing
 

@@ -246,7 +246,7 @@ class _Interpreter:
             case Next():
                 return self.read(play, order)
             case EndControl():
-                self.events.end(order.target, play.at.lineage, play.at.node)
+                self.events.end(order.target, play.at.lineage, play.at.node, play.causes)
                 return None
             case Send():
                 return self.send(play, order, cut_off=cut_off)
@@ -384,7 +384,7 @@ class _Interpreter:
             if not slot.stream:
                 self.put(node_id, name, lineage, outputs[name], play.causes)
         self.close(node_id, lineage, play.frames, cause, play.causes)
-        self.meaning.endings[node_id, lineage] = Ending("succeeded")
+        self.meaning.endings[node_id, lineage] = Ending("succeeded", causes=play.causes)
         self.leave(node_id, lineage, play.streams, cause.kind.word if cause else "left", cause)
 
     # ── settling ─────────────────────────────────────────────────────────────────────────
@@ -397,7 +397,7 @@ class _Interpreter:
         cut = self.choices.cuts.get((node_id, lineage))
         frames = play.frames[: cut.n] if cut else play.frames
         self.close(node_id, lineage, frames, None, play.causes)
-        self.meaning.endings[node_id, lineage] = Ending(word)
+        self.meaning.endings[node_id, lineage] = Ending(word, causes=play.causes)
         self.leave(node_id, lineage, play.streams, "left", None)
 
     def lose(self, play: _Play, word: str, absent: Absent) -> None:

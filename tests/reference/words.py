@@ -278,10 +278,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a due lineage of a node ended: a word of equation (4), and its absence if any."""
+    """How a due lineage of a node ended: a word of equation (4), and its absence if any.
+
+    `causes` are the interventions it had lived through by a good end.
+    """
 
     word: str
     absent: Absent | None = None
+    causes: Causes = NONE
 
 
 Slot = tuple[str, str]

@@ -632,6 +632,34 @@ def test_what_a_caller_has_lived_through_its_events_carry() -> None:
     assert not run.of(Pause)
 
 
+@pytest.mark.parametrize("how", ["its input was repaired", "it was repaired", "it said so first"])
+def test_that_there_are_no_more_events_carries_what_their_senders_have_lived_through(
+    how: str,
+) -> None:
+    """row: K1-CAUSES. An empty list of events is a result of their senders as well."""
+
+    def drawn(w: Builder) -> None:
+        once = w.add(step, id="once")
+        tool = w.add(step, id="tool")
+        w.add(step, id="one", x=once, controls=[tool])
+        w.add(listed, id="all", x=tool.collect())
+
+    run = begun(drawn)
+    repaired = "one" if how == "it was repaired" else "once"
+    if repaired == "one":
+        run.returns("once")
+    run.fails(repaired, has_candidate=True, checkable=True)
+    run.decides(Substitute({"output": 1}), outputs=(1,))
+    if how == "it said so first":
+        run.tell(ControlEnded(run.calls["one", ()], run._plan("tool").index))
+    elif repaired == "once":
+        run.returns("one")
+    run.returns("all", output=[])
+    found = run.settled("all")[()]
+    assert isinstance(found, Carried)
+    assert [c.node_id for c in run.causes(found)] == [repaired]
+
+
 def test_a_loop_that_is_controlled_runs_once_an_event_with_its_overrides() -> None:
     """row: K1-FAN-CONTROL, K1-FAN-LOOP"""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
+from nightwarden.errors import StoreError
 from nightwarden.runtime.past import Past, Standing
 from nightwarden.runtime.past_folding import ASKING, fold_past
 from nightwarden.spec.catalog import NodeType
@@ -14,17 +16,19 @@ STEP = NodeType(name="t.Ask", inputs={}, outputs={}, retry_safe=True)
 KEY = ("ask", (2,), 1)
 
 
+STARTED = {
+    "type": "run_started",
+    "run_id": "r",
+    "workflow": "w",
+    "definition": {},
+    "definition_hash": "",
+    "inputs": {},
+}
+
+
 def past(*events: dict[str, Any]) -> Past:
-    started = {
-        "type": "run_started",
-        "run_id": "r",
-        "workflow": "w",
-        "definition": {},
-        "definition_hash": "",
-        "inputs": {},
-    }
     where = {"node_id": "ask", "lineage": [2], "attempt": 1}
-    lines = [started, *({**where, **event} for event in events)]
+    lines = [STARTED, *({**where, **event} for event in events)]
     return fold_past(msgspec.json.encode(line) for line in lines)
 
 
@@ -70,3 +74,19 @@ def test_a_turn_that_was_paid_for_is_money_spent() -> None:
 def test_reservations_are_numbered_on_from_the_last_one() -> None:
     assert past(reserved(4), booked(4, 0), reserved(7)).last_call == 7
     assert past().last_call == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"invocation_succeeded","seq":2,"outputs":{"x":}}',
+        b'{"type":"node_started","seq":2,"node_id":"\xff"}',
+        b'{"type":"invocation_failed","seq":2}',
+        b'{"type":"control_sent","seq":2}',
+        b"\0\0\0",
+    ],
+)
+def test_an_event_that_cannot_be_read_is_named(line: bytes) -> None:
+    first = msgspec.json.encode(STARTED)
+    with pytest.raises(StoreError, match=r"^event 2 of the record is damaged .*verify"):
+        fold_past([first, line])

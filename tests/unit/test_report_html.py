@@ -299,6 +299,22 @@ def test_a_clean_run_has_no_empty_parts() -> None:
     assert "graph" in shown.values("id")
 
 
+def test_of_hundreds_of_decisions_the_first_are_shown_and_all_are_there() -> None:
+    record = Record()
+    record.started()
+    for number in range(1, 201):
+        record.decided(number, "price", number, reason=f"because {number}.")
+    record.ended()
+    shown = read(record.events)
+    (folded,) = [n for n, (tag, names) in enumerate(shown.shape) if tag == "details"]
+    articles = [n for n, (tag, _) in enumerate(shown.shape) if tag == "article"]
+    assert "open" not in shown.shape[folded][1]
+    assert sum(n < folded for n in articles) == 20
+    assert len(articles) == 200
+    assert "180 further decisions" in shown.text
+    assert all(f"because {number}." in shown.text for number in range(1, 201))
+
+
 def test_long_lists_can_be_folded_away_and_are_all_there() -> None:
     record = Record()
     record.started()

@@ -450,6 +450,8 @@ def test_a_property_nothing_can_be_made_of_is_a_misfit(annotation: Any, value: o
             "score: expected less than or equal to 1, got a whole number",
         ),
         (list[Model], [{"title": "x", "score": "0"}], "[0].score: expected a number, got text"),
+        (str, "a\ud800", "the text holds half of a surrogate pair"),
+        (list[str], ["a", "\udfff"], "[1] holds half of a surrogate pair"),
         (Any, 1, "any is a type nothing can be held against"),
         (Opaque, {}, "Opaque is a type nothing can be held against"),
     ],

@@ -14,8 +14,8 @@ Read next: `machine.py`.
 
 from __future__ import annotations
 
-from nightwarden.kernel.causes import Absent, Carried, Kind
-from nightwarden.kernel.closing import close_group, merge, open_group
+from nightwarden.kernel.causes import Absent, Carried, CauseSet, Kind
+from nightwarden.kernel.closing import carry_end, close_group, merge, open_group
 from nightwarden.kernel.effects import Answer
 from nightwarden.kernel.emitting import new_item
 from nightwarden.kernel.escalating import carried_by
@@ -76,11 +76,19 @@ def ended(state: State, stimulus: ControlEnded) -> None:
     control = _control(state, state.nodes[stimulus.target], call) if call is not None else None
     if call is not None and control is not None:
         control.open.discard(call.node.index)
-        control.ran = True  # whatever becomes of it, it has said all it has to say
+        _ran(state, control, carried_by(state, call))  # it has said all it has to say
         _close_if_over(state, control, call.item)
 
 
-def controller_done(state: State, node: Node, item: Item, absent: Absent | None) -> None:
+def _ran(state: State, control: Control, carried: CauseSet) -> None:
+    """That a controller sends no more is a result too: it carries what the controller does."""
+    control.ran = True
+    control.carried = state.causes.union(control.carried, carried)
+
+
+def controller_done(
+    state: State, node: Node, item: Item, absent: Absent | None, carried: CauseSet
+) -> None:
     """A controller is settled: its targets can expect nothing more of it."""
     for root in node.plan.controls:
         control = _under(state, root, item)
@@ -88,7 +96,7 @@ def controller_done(state: State, node: Node, item: Item, absent: Absent | None)
         if node.index in control.open:
             control.open.discard(node.index)
             if absent is None:
-                control.ran = True
+                _ran(state, control, carried)
             else:
                 control.absent = merge(state, control.absent, absent)
             _close_if_over(state, control, item)
@@ -116,6 +124,7 @@ def _close_if_over(state: State, control: Control, item: Item) -> None:
     if control.open or group.closed:
         return
     cause = _given_up(state, control)
+    carry_end(state, group, control.carried)
     if cause is None:
         close_group(state, group, "closed")
     elif group.emitted == 0:

@@ -283,7 +283,7 @@ def _end(
     if node.plan.control_root >= 0:
         named = {out.plan.base: _bare(done) for out in node.ends if type(done) is not Absent}
         answer(state, call.item, named)
-    node_settled(state, node, call.item)
+    node_settled(state, node, call.item, carried=carried)
 
 
 def _given(call: Call, name: str, default: object = None) -> object:

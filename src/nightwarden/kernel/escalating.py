@@ -279,7 +279,7 @@ def _substitute(state: State, call: Call, escalation: int, values: tuple[object,
         take(state, call.item, node.plan.exit, True)
     if node.plan.control_root >= 0:
         answer(state, call.item, named_outputs(node, values))
-    node_settled(state, node, call.item)
+    node_settled(state, node, call.item, carried=carried)
 
 
 def named_outputs(node: Node, values: tuple[object, ...]) -> dict[str, object]:

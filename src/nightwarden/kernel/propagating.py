@@ -52,7 +52,7 @@ def propagate(state: State) -> None:
             case RootDone():
                 finish_under(state, task.root)
             case ControllerDone():
-                control.controller_done(state, task.node, task.item, task.absent)
+                control.controller_done(state, task.node, task.item, task.absent, task.carried)
             case Advance():
                 engine.advance(state, task.call)
             case FailCall():

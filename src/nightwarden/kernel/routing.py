@@ -285,13 +285,22 @@ def outputs(
         settle(state, out.edges, item, settlement)
 
 
-def node_settled(state: State, node: Node, item: Item, absent: Absent | None = None) -> None:
-    """A node is settled for an item: the run's own nodes are finished, controllers are done."""
+def node_settled(
+    state: State,
+    node: Node,
+    item: Item,
+    absent: Absent | None = None,
+    carried: CauseSet = NO_CAUSES,
+) -> None:
+    """A node is settled for an item: the run's own nodes are finished, controllers are done.
+
+    `carried` are the interventions it has lived through.
+    """
     if node.plan.depth == 0 and not node.finished:
         node.finished = True
         state.out.append(Finish(node.index))
     if node.plan.controls:
-        state.work.append(ControllerDone(node, item, absent))
+        state.work.append(ControllerDone(node, item, absent, carried))
     if absent is not None and node.plan.control_root >= 0:
         answer(state, item, None, f"{node.plan.id} did not run: {CATEGORY[absent.kind]}")
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nightwarden.kernel.causes import Absent, CauseSet, CauseTable
+from nightwarden.kernel.causes import NO_CAUSES, Absent, CauseSet, CauseTable
 from nightwarden.kernel.effects import Effect, Status
 from nightwarden.kernel.plan import EdgePlan, GatherPlan, NodePlan, OutPlan, Plan, RootPlan
 from nightwarden.lineage import Lineage
@@ -276,7 +276,7 @@ class Control(msgspec.Struct, eq=False):
     """The control events of a node under one parent.
 
     `open` controllers may still send some; `unsettled` ones have not ended; `ran` says that one
-    of them was not absent.
+    of them was not absent; `carried` are the interventions behind those that ran.
     """
 
     group: Group
@@ -284,6 +284,7 @@ class Control(msgspec.Struct, eq=False):
     unsettled: set[int]
     ran: bool = False
     absent: Absent | None = None
+    carried: CauseSet = NO_CAUSES
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nightwarden.kernel.causes import Absent
+from nightwarden.kernel.causes import Absent, CauseSet
 from nightwarden.kernel.state import Buffer, Call, Edge, Group, Item, Node, Root
 
 
@@ -72,11 +72,15 @@ class RootDone(msgspec.Struct, frozen=True, gc=False):
 
 
 class ControllerDone(msgspec.Struct, frozen=True, gc=False):
-    """Work: a node that controls others is settled for an item, with a value or an absence."""
+    """Work: a node that controls others is settled for an item, with a value or an absence.
+
+    `carried` are the interventions it has lived through.
+    """
 
     node: Node
     item: Item
     absent: Absent | None
+    carried: CauseSet
 
 
 class Advance(msgspec.Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from nightwarden.errors import Problem, SpecError
+from nightwarden.nodes.by_hand import MODULES
 from nightwarden.nodes.define import NodeDef, definition_of
 from nightwarden.plugins import NODES_GROUP
 from nightwarden.spec.catalog import NodeType
@@ -139,6 +140,7 @@ def _module_in(path: Path) -> ModuleType:
     if module is None:
         module = _import(path)
         _imported[path] = (text, module)
+    MODULES[str(path)] = module
     if free:
         sys.modules[path.stem] = module
     return module

@@ -26,6 +26,7 @@ _KNOWN_ACTIONS: Final = frozenset(VERBS)
 _RAW: Final = 200
 _SHIELD: Final = "🛡️"
 """What a terminal shows as ⛨: few fonts of browsers have that."""
+_SHOWN: Final = 20
 
 
 def missing(report: RunReport) -> Markup:
@@ -71,15 +72,21 @@ def _unfinished(report: RunReport) -> Iterator[Markup]:
 
 
 def interventions(report: RunReport) -> Markup:
-    """Every decision in full; those that followed from an earlier one as a table."""
+    """Every decision in full; those that followed from an earlier one as a table.
+
+    Of hundreds, the first are shown, and the others are folded away.
+    """
     full = [found for found in report.interventions if found.decided_by != "sticky"]
     sticky = [found for found in report.interventions if found.decided_by == "sticky"]
     caption = f"{count(len(sticky), 'further failure')}, decided as one like it before"
     rows = [_sticky(found) for found in sticky]
     heads = ["Decision", "Where", "What failed", "Decided", "Became"]
+    shown = [_intervention(found, report.afterwards.get(found.id, "")) for found in full]
+    more = shown[_SHOWN:]
     return joined(
         [
-            *(_intervention(found, report.afterwards.get(found.id, "")) for found in full),
+            *shown[:_SHOWN],
+            folded(f"{count(len(more), 'further decision')}", joined(more), len(more)),
             folded(caption, table(caption, heads, rows), len(rows)),
         ]
     )

@@ -20,6 +20,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from time import time_ns
 from typing import Final, Protocol
 
@@ -51,8 +52,11 @@ class Log(Protocol):
         """Add one encoded event; returns at once."""
         ...
 
-    def keep(self, data: bytes) -> str:
-        """Keep bytes, durable no later than the events after it; gives their digest."""
+    def keep(self, data: bytes, source: Path | None = None) -> str:
+        """Keep bytes, durable no later than the events after it; gives their digest.
+
+        `source` is a file that holds just these.
+        """
         ...
 
     def barrier(self) -> None:
@@ -67,10 +71,12 @@ class Log(Protocol):
 class Blobs(Protocol):
     """Where large values are kept; `store` satisfies it."""
 
-    elsewhere: bool
-
     def get(self, digest: str) -> bytes:
         """What was kept. Raises `StoreError`."""
+        ...
+
+    def give(self, digest: str, path: Path) -> bool:
+        """Make `path` another name of what was kept; False where that cannot be."""
         ...
 
 
@@ -143,12 +149,12 @@ class Bus:
         if self.on_lost is not None:
             self.on_lost()
 
-    def keep(self, data: bytes) -> None:
-        """Keep bytes by their digest; from any thread. What breaks the record shows later."""
+    def keep(self, data: bytes, source: Path) -> None:
+        """Keep what a file holds; from any thread. What breaks the record shows later."""
         log = self._log
         if log is not None:
             with contextlib.suppress(StoreError):
-                log.keep(data)
+                log.keep(data, source)
 
     async def durable(self) -> None:
         """Return once what was published would outlive the process.

@@ -24,7 +24,7 @@ from nightwarden.events import (
     RecordRejected,
 )
 from nightwarden.lineage import Lineage
-from nightwarden.nodes.context import Decided, Mailbox
+from nightwarden.nodes.context import Decided, Mailbox, spelled
 from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.models import StepModel
 from nightwarden.nodes.working import Task, Work
@@ -42,8 +42,12 @@ class Services(Protocol):
     workdir: Path
     assets_dir: Path
 
-    def keep(self, data: bytes) -> None:
-        """Keep an asset where large values are, if that is elsewhere."""
+    def give(self, digest: str, path: Path) -> bool:
+        """Make `path` a name of what is kept already; False where it is not."""
+        ...
+
+    def keep(self, data: bytes, path: Path) -> None:
+        """Keep a file of the run where large values are."""
         ...
 
     def fetch(self, reference: AssetRef) -> bytes | None:
@@ -146,15 +150,9 @@ class StepAssets:
         # Counted first: if writing fails half-way, something may have been made.
         self._made({"name": name, "digest": digest, "size_bytes": len(data)})
         target.parent.mkdir(parents=True, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
-        try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        self._services.keep(data)
+        if not self._services.give(digest, target):
+            _put(target, data)
+        self._services.keep(data, target)
         return reference
 
     def read(self, reference: AssetRef) -> bytes:
@@ -169,8 +167,22 @@ class StepAssets:
         self._made({"path": str(path)})
 
     def _made(self, asset: Mapping[str, object]) -> None:
+        mask = self._services.masked
+        asset = {key: mask(v) if isinstance(v, str) else v for key, v in asset.items()}
         self._account.made(asset)
         self._note(asset)
+
+
+def _put(target: Path, data: bytes) -> None:
+    """Write a file whole, or not at all."""
+    fd, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def asset_bytes(folder: Path, reference: AssetRef) -> bytes | None:
@@ -226,13 +238,13 @@ class StepContext:
         """The item as people name it."""
         return self._item()
 
-    def info(self, message: str) -> None:
+    def info(self, message: str, *values: object) -> None:
         """Something worth knowing."""
-        self._write("info", message)
+        self._write("info", spelled(message, values))
 
-    def warning(self, message: str) -> None:
+    def warning(self, message: str, *values: object) -> None:
         """Something the report should show."""
-        self._write("warning", message)
+        self._write("warning", spelled(message, values))
 
     def secret(self, name: str) -> str:
         """The value of a secret, masked from here on."""
@@ -351,7 +363,7 @@ class StepContext:
         )
 
     def _write(self, level: str, message: str) -> None:
-        text = self._services.mask(str(message))
+        text = self._services.mask(message)
         self._services.tell(
             Log(
                 node_id=self._node_id,

@@ -8,6 +8,7 @@ Read next: `deciding.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -18,6 +19,10 @@ from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import BadInput
 from nightwarden.signatures.signature import Recogniser, retry_after_s, signature_of
+from nightwarden.spec.mentions import fill_label
+
+LONGEST_LABEL: Final = 120
+"""Characters of an item's label; an item may be a whole document, and be its own label."""
 
 
 class StepTimeout(TimeoutError):
@@ -61,16 +66,18 @@ def stimulus(
     *,
     now: float,
     recognisers: Sequence[Recogniser],
+    registry: SecretRegistry,
     checkable: bool,
     copied: bool,
     idempotent: bool,
     unknown: bool,
     cut_off: bool,
 ) -> Failed:
-    """The facts of a failure the kernel decides on."""
+    """The facts of a failure the kernel decides on. What names a secret is no kind of failure."""
+    signature = signature_of(error, recognisers)
     return Failed(
         call=call,
-        signature=signature_of(error, recognisers),
+        signature=None if signature and registry.contains(signature) else signature,
         has_candidate=has_candidate(error),
         checkable=checkable,
         cost_micro_usd=account.cost_micro_usd,
@@ -115,11 +122,17 @@ def candidate_of(error: BaseException, registry: SecretRegistry) -> object:
     return registry.redact(error.candidate_output) if has_candidate(error) else None  # type: ignore[attr-defined]
 
 
+def called(label: str) -> str:
+    """A masked label as people read it: on one line, and no longer than one takes in."""
+    line = " ".join(label.split())
+    return line if len(line) <= LONGEST_LABEL else line[: LONGEST_LABEL - 1] + "…"
+
+
 def label_of(template: str | None, arguments: Mapping[str, object], frame: object) -> str:
     """What people call an item: the node's label over its inputs, else what the item says."""
     if template:
         try:
-            return template.format_map(arguments)
+            return fill_label(template, arguments)
         except Exception:  # a label is never worth a failure
             return ""
     return describe_frame(frame)

@@ -20,6 +20,7 @@ from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.binding import Arguments, Binding
 from nightwarden.runtime.failing import (
     Failure,
+    called,
     candidate_of,
     facts_of,
     has_candidate,
@@ -78,6 +79,7 @@ class Failures:
             account,
             now=now,
             recognisers=self._recognisers,
+            registry=registry,
             checkable=has_candidate(error) and can_be_repaired(node, binding),
             copied=arguments is None or arguments.copied,
             unknown=unknown,
@@ -99,7 +101,7 @@ class Failures:
             cost_micro_usd=account.cost_micro_usd,
             assets=len(account.assets),
             retry_safe=node.type.retry_safe,
-            label=self._services.mask(item_label(node, given, path)),
+            label=called(self._services.mask(item_label(node, given, path))),
             number=show(invoke.lineage),
             total=totals[-1] if totals else None,
             ends_run=isinstance(error, OutOfMoney),

@@ -110,7 +110,7 @@ class Past:
     `known` maps keys to the interventions that answered them; those to fail are not among them.
     `costs` are micro-dollars by node, of everything that was ever spent; of a model call nobody
     knows the cost of, its worst case. `last_call` numbers the model calls of steps. `sealed_inputs`
-    are to be given again.
+    are to be given again. `sealed_repairs` held a secret: the record has them masked.
     """
 
     run_id: str = ""
@@ -136,6 +136,7 @@ class Past:
     closed_inputs: set[str] = field(default_factory=set)
     interventions: dict[int, Intervention] = field(default_factory=dict)
     known: dict[Key, int] = field(default_factory=dict)
+    sealed_repairs: set[Key] = field(default_factory=set)
     costs: Counter[str] = field(default_factory=Counter)
     last_call: int = 0
     rejected: Counter[Key] = field(default_factory=Counter)
@@ -193,6 +194,13 @@ class Past:
         if returned is not None:
             return safe and not (returned.cost_micro_usd or returned.assets)
         return safe and key not in self.touched
+
+    def give_up_sealed(self, types: Mapping[str, NodeType]) -> None:
+        """Leave out repairs that masking has changed, where the step may simply run again."""
+        for key in self.sealed_repairs:
+            node = types.get(key[0])
+            if node is not None and self.may_repeat(node, key):
+                self.known.pop(key, None)
 
     def numbered(self, index: Mapping[str, int]) -> dict[tuple[int, Lineage, int], int]:
         """The escalations whose answers stand, as the kernel names them."""

@@ -16,6 +16,7 @@ import msgspec
 
 from nightwarden.errors import StoreError
 from nightwarden.events.run import ENDS
+from nightwarden.masking.redaction import contains_mark
 from nightwarden.runtime.bounded import BoundsState
 from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.past import Begun, Broken, Frame, Key, Past, Returned, Sent
@@ -29,6 +30,7 @@ from nightwarden.verdict import (
     Outcome,
     Retry,
     Skip,
+    Substitute,
 )
 
 _Hot = Returned | Frame | Broken | Begun
@@ -56,12 +58,18 @@ class _Fold:
 
     def all(self, lines: Iterable[bytes]) -> Past:
         past = self.past
-        for line in lines:
-            past.last_seq += 1
-            if line.startswith(_HOT):
-                self.hot(_hot.decode(line))
-            else:
-                self.event(_any.decode(line))
+        try:
+            for line in lines:
+                past.last_seq += 1
+                if line.startswith(_HOT):
+                    self.hot(_hot.decode(line))
+                else:
+                    self.event(_any.decode(line))
+        except (msgspec.MsgspecError, KeyError, ValueError) as error:
+            raise StoreError(
+                f"event {past.last_seq} of the record is damaged ({error}): the run cannot be "
+                "resumed; `nightwarden verify` looks the record over"
+            ) from error
         if not past.started:
             raise StoreError("the record does not begin with run_started: it cannot be resumed")
         for (node, _, _), cost in (*self.open_costs.items(), *self.reserved.values()):
@@ -218,6 +226,9 @@ class _Fold:
         if not isinstance(decision.verdict, Fail):
             self.past.known[key] = number
         verdict, by = decision.verdict, decision.decided_by
+        self.past.sealed_repairs.discard(key)
+        if isinstance(verdict, Substitute) and contains_mark(verdict.outputs):
+            self.past.sealed_repairs.add(key)
         sticks = isinstance(verdict, Skip) and verdict.apply_to is ApplyTo.SIGNATURE
         if sticks and asked.signature is not None and by is not DecidedBy.STICKY:
             self.skips[asked.node_id, asked.signature] = StickySkip(

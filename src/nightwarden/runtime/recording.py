@@ -32,7 +32,7 @@ from nightwarden.lineage import show
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.again import Again
 from nightwarden.runtime.binding import Binding
-from nightwarden.runtime.failing import item_label
+from nightwarden.runtime.failing import called, item_label
 from nightwarden.runtime.failures import NOTHING_READ, Failures
 from nightwarden.runtime.keeping import Keeper
 from nightwarden.runtime.narrating import Narrator
@@ -227,7 +227,7 @@ class Recorder:
         self, invoke: Invoke, path: Sequence[tuple[int, object]], totals: Sequence[int | None]
     ) -> str:
         """The item as people name it."""
-        label = self._services.mask(item_label(self._plan.nodes[invoke.node], {}, path))
+        label = called(self._services.mask(item_label(self._plan.nodes[invoke.node], {}, path)))
         total = totals[-1] if totals else None
         number = show(invoke.lineage)
         return f"{number}/{total} {label}".strip() if total else f"{number} {label}".strip()

@@ -41,6 +41,7 @@ from nightwarden.runtime.binding import Binding, projected
 from nightwarden.runtime.desk import Desk
 from nightwarden.runtime.failing import Failure
 from nightwarden.runtime.past import Broken, Frame, Key, Past, Put, Returned, Standing
+from nightwarden.runtime.substitution import ABSENT_FORM
 from nightwarden.spec.checker import Misfit
 from nightwarden.spec.storing import original
 from nightwarden.verdict import Retry, Substitute
@@ -184,7 +185,7 @@ class Replaying:
         values: tuple[object, ...] = ()
         problems: Sequence[str] = ()
         if isinstance(decision.verdict, Substitute):
-            values, problems = self._check(key[0], decision.verdict.outputs)
+            values, problems = self._repaired(effect, key, decision.verdict.outputs)
         self._tell(
             Decided(
                 escalation=number,
@@ -194,6 +195,20 @@ class Replaying:
             )
         )
         return True
+
+    def _repaired(
+        self, effect: Escalate, key: Key, outputs: Mapping[str, object]
+    ) -> tuple[tuple[object, ...], Sequence[str]]:
+        """The values of a repair; where they held a secret, what stands for them."""
+        if key not in self._past.sealed_repairs:
+            return self._check(key[0], outputs)
+        node = self._desk.plan.nodes[effect.node]
+        return tuple(
+            NOT_TAKEN
+            if outputs.get(out.base) == ABSENT_FORM
+            else NotOnRecord(node.id, out.base, outputs.get(out.base))
+            for out in node.outs
+        ), ()
 
     def at_once(self, call: int) -> bool:
         """Whether a retry's delay is over: its attempt is on record."""

@@ -63,15 +63,18 @@ class RunServices:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
-    def keep(self, data: bytes) -> None:
-        """Keep an asset where the run's large values are, if that is not this machine."""
-        if self._blobs is not None and self._blobs.elsewhere:
-            self.bus.keep(data)
+    def give(self, digest: str, path: Path) -> bool:
+        """Make `path` a name of what is kept already; False where it is not."""
+        return self._blobs is not None and self._blobs.give(digest, path)
+
+    def keep(self, data: bytes, path: Path) -> None:
+        """Keep a file of the run where its large values are."""
+        self.bus.keep(data, path)
 
     def fetch(self, reference: AssetRef) -> bytes | None:
-        """What an asset holds; None if it is neither in the run's folder nor kept elsewhere."""
+        """What an asset holds; None if it is neither in the run's folder nor kept by its digest."""
         found = asset_bytes(self.assets_dir, reference)
-        if found is not None or self._blobs is None or not self._blobs.elsewhere:
+        if found is not None or self._blobs is None:
             return found
         try:
             return self._blobs.get(reference.digest)

@@ -28,7 +28,8 @@ class StepStream(Stream[object]):
     lost among those before it; `parked` and `unparked` enclose the time it waits. `using` is
     called before the first item that nobody asked for is used, and again once the kernel has been
     told how many were: it says whether the step may go on with them. Plain `def` steps iterate
-    with `for`, from their own thread.
+    with `for`, from their own thread. Several tasks of a step may share a stream: each item goes
+    to one of them, and they wait in the order in which they asked.
 
     `used` counts the items that nobody asked for, and that the kernel has not been told of.
     """
@@ -51,8 +52,9 @@ class StepStream(Stream[object]):
         self._losses = losses_so_far
         self._box: deque[tuple[int, object]] = deque()
         self._shown: deque[tuple[int, object]] = deque()
+        self._turn = asyncio.Lock()
         self._waiter: asyncio.Future[None] | None = None
-        self._over = False
+        self._asked = self._over = False
         self._error: Exception | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -61,6 +63,7 @@ class StepStream(Stream[object]):
     def feed(self, index: int, value: object, shown: Sequence[tuple[int, object]]) -> None:
         """The item that was asked for, and what comes right after it."""
         self._told += 1
+        self._asked = False
         self._box.append((index, value))
         self._shown.extend(shown)
         self._wake()
@@ -125,20 +128,36 @@ class StepStream(Stream[object]):
             yield found[1]  # type: ignore[index]
 
     async def _next(self) -> object:
+        if self._at_hand():
+            return self._shown.popleft()
+        async with self._turn:
+            if self._at_hand():  # shown to who had the turn before
+                return self._shown.popleft()
+            if not self._box and not self._over:
+                await self._fetch()
+            if self._error is not None:
+                raise self._error
+            return self._box.popleft() if self._box else _END
+
+    def _at_hand(self) -> bool:
+        """Whether the next item is one that nobody asked for; then it is used."""
         if self._shown and not self._box and (self.used or self._using()):
             self.used += 1
-            return self._shown.popleft()
-        if not self._box and not self._over:
-            self._shown.clear()
+            return True
+        return False
+
+    async def _fetch(self) -> None:
+        """Ask for the next item, unless somebody did who has given up since, and wait for it."""
+        self._shown.clear()
+        if not self._asked:
+            self._asked = True
             self._ask()
-            if not self._box and not self._over and self._error is None:
-                self._waiter = self._loop.create_future()
-                self._parked()
-                try:
-                    await self._waiter
-                finally:
-                    self._unparked()
-                self._waiter = None
-        if self._error is not None:
-            raise self._error
-        return self._box.popleft() if self._box else _END
+        if self._box or self._over or self._error is not None:
+            return
+        self._waiter = self._loop.create_future()
+        self._parked()
+        try:
+            await self._waiter
+        finally:
+            self._unparked()
+            self._waiter = None

@@ -3,7 +3,7 @@
     manifest.json        form, run id, number of events, hash of the last one, digests, files
     events.jsonl         the events as recorded, one a line
     blobs/<digest>       the large values it refers to
-    files/<path>         its own files (assets)
+    files/<path>         its own files; those that are blobs as well are there once
 
 A zip archive. Everything is checked before anything is taken in: the chain of events against the
 hash in the manifest, each blob against its name. A record in the store's first form (a bare
@@ -30,7 +30,9 @@ from nightwarden.store.chain import chained, first_hash, verified
 from nightwarden.store.contract import Blobs, Verified
 from nightwarden.store.keeping import Intake
 
-FORM: Final = 1
+FORM: Final = 2
+"""1 had every file twice that was a blob as well."""
+
 _MANIFEST: Final = "manifest.json"
 _EVENTS: Final = "events.jsonl"
 _AT_ONCE: Final = 1000
@@ -77,7 +79,7 @@ def write_archive(store: Source, run_id: str, path: Path) -> None:
                     found.events,
                     found.head,
                     blobs,
-                    _put_files(archive, store, run_id),
+                    _put_files(archive, store, run_id, blobs),
                 )
                 archive.writestr(_MANIFEST, msgspec.json.encode(manifest))
             beside.replace(path)
@@ -98,7 +100,7 @@ def read_archive(store: Source, path: Path) -> str:
                     _take_events(intake, manifest.run_id, _whole_lines(file))
                 for digest in manifest.blobs:
                     intake.blob(digest, archive.read(f"blobs/{digest}"))
-                _take_files(archive, manifest, store.files(manifest.run_id))
+                _take_files(archive, manifest, store)
             return manifest.run_id
 
 
@@ -111,13 +113,16 @@ def _put_events(archive: zipfile.ZipFile, lines: Iterable[bytes]) -> None:
             file.write(line + b"\n")
 
 
-def _put_files(archive: zipfile.ZipFile, store: Source, run_id: str) -> dict[str, str]:
+def _put_files(
+    archive: zipfile.ZipFile, store: Source, run_id: str, blobs: Mapping[str, int]
+) -> dict[str, str]:
     folder, found = store.files(run_id), {}
     for file in sorted(folder.rglob("*")):
         if file.is_file() and not file.is_symlink():
             name, data = file.relative_to(folder).as_posix(), file.read_bytes()
-            archive.writestr(f"files/{name}", data)
             found[name] = digest_of(data)
+            if found[name] not in blobs:
+                archive.writestr(f"files/{name}", data)
     return found
 
 
@@ -149,7 +154,8 @@ def _check(archive: zipfile.ZipFile, manifest: _Manifest, path: Path) -> None:
     expected = {f"blobs/{digest}": digest for digest in manifest.blobs}
     for name, digest in manifest.files.items():
         _check_name(name, path)
-        expected[f"files/{name}"] = digest
+        if manifest.form == 1 or digest not in manifest.blobs:
+            expected[f"files/{name}"] = digest
     for member, digest in expected.items():
         if member not in archive.namelist() or digest_of(archive.read(member)) != digest:
             raise StoreError(f"{path} is damaged: {member} is missing or has another hash")
@@ -169,11 +175,16 @@ def _take_events(intake: Intake, run_id: str, lines: Iterable[bytes]) -> None:
         intake.events(rows)
 
 
-def _take_files(archive: zipfile.ZipFile, manifest: _Manifest, folder: Path) -> None:
-    for name in manifest.files:
+def _take_files(archive: zipfile.ZipFile, manifest: _Manifest, store: Source) -> None:
+    folder = store.files(manifest.run_id)
+    for name, digest in manifest.files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(f"files/{name}") as source, target.open("wb") as copy:
+        kept = digest in manifest.blobs
+        if kept and store.blobs.give(digest, target):
+            continue
+        member = f"blobs/{digest}" if kept else f"files/{name}"
+        with archive.open(member) as source, target.open("wb") as copy:
             shutil.copyfileobj(source, copy)
 
 

@@ -1,6 +1,7 @@
 """Large values and assets: bytes by their SHA-256, in a folder or in object storage.
 
-    FolderBlobs   <folder>/ab/cdef…   written beside, synced, then moved into place
+    FolderBlobs   <folder>/ab/cdef…   written beside, synced, then moved into place;
+                  an asset is there once, and has its name in its run's folder as well (hard link)
     ObjectBlobs   s3:// gs:// az:// file:// memory://   through obstore (extra `objects`)
 
 obstore was taken over fsspec: one compiled wheel speaks to every object store, its calls block
@@ -23,6 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 from nightwarden.errors import StoreError
 from nightwarden.store.contract import Blobs
@@ -30,6 +32,7 @@ from nightwarden.store.contract import Blobs
 LARGE: Final = 16 * 1024
 """Values of more bytes than this are blobs."""
 
+_READ_ONLY: Final = 0o400
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -51,18 +54,20 @@ class FolderBlobs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    elsewhere = False
-
     @property
     def place(self) -> str:
         """The folder."""
         return str(self.folder)
 
-    def put(self, digest: str, data: bytes) -> None:
-        """Keep `data`; durable on return."""
+    def put(self, digest: str, data: bytes, source: Path | None = None) -> None:
+        """Keep `data`; durable on return. A `source` becomes the blob if it holds just that."""
         path = self._path(digest)
         try:
-            if not _is_whole(path, len(data)):
+            if source is None:
+                whole = _is_whole(path, len(data))
+            else:
+                whole = _is(path, digest) or _adopted(path, source, digest)
+            if not whole:
                 _write(path, data)
         except OSError as error:
             raise StoreError(
@@ -80,6 +85,11 @@ class FolderBlobs:
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
         return _checked(digest, data, self.place)
+
+    def give(self, digest: str, path: Path) -> bool:
+        """Make `path` another name of what was kept; False where that cannot be."""
+        kept = self._path(digest)
+        return _is(kept, digest) and _link(kept, path)
 
     def has(self, digest: str) -> bool:
         """Whether it is here."""
@@ -118,15 +128,14 @@ class ObjectBlobs:
         with self._explained("cannot be used"):
             self._store = from_url(url, **options)
 
-    elsewhere = True
-
     @property
     def place(self) -> str:
         """The URL, without what stands before an @ or after a ?."""
         return self._url
 
-    def put(self, digest: str, data: bytes) -> None:
+    def put(self, digest: str, data: bytes, source: Path | None = None) -> None:
         """Keep `data`; durable on return."""
+        del source  # it lies on this machine
         with self._explained(f"does not take blob {digest}"):
             self._obstore.put(self._store, _key(digest), data)
 
@@ -138,6 +147,11 @@ class ObjectBlobs:
         except FileNotFoundError as error:
             raise _missing(digest, self.place) from error
         return _checked(digest, data, self.place)
+
+    def give(self, digest: str, path: Path) -> bool:
+        """Nothing elsewhere has a name on this machine."""
+        del digest, path
+        return False
 
     def has(self, digest: str) -> bool:
         """Whether it is here."""
@@ -196,6 +210,41 @@ def _is_whole(path: Path, size: int) -> bool:
         return False
 
 
+def _is(path: Path, digest: str) -> bool:
+    try:
+        return digest_of(path.read_bytes()) == digest
+    except OSError:
+        return False
+
+
+def _adopted(path: Path, source: Path, digest: str) -> bool:
+    """Whether a file has become the blob; by its other name it can be read only from now on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        source.chmod(_READ_ONLY)
+        _sync(source)
+    except OSError:  # it has been moved away since
+        return False
+    if not _is(source, digest) or not _link(source, path):
+        return False
+    for folder in (path.parent, path.parent.parent, source.parent):
+        _sync(folder)
+    return _is(path, digest)  # somebody may have written to it just before
+
+
+def _link(old: Path, new: Path) -> bool:
+    """Give a file another name, in the place of what has it; False where that cannot be."""
+    beside = new.with_name(f".new-{uuid4().hex}")
+    try:
+        beside.hardlink_to(old)
+        beside.replace(new)
+    except OSError:
+        return False
+    finally:
+        beside.unlink(missing_ok=True)  # still there where both were the same file
+    return True
+
+
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, beside = tempfile.mkstemp(prefix=".new-", dir=path.parent)
@@ -208,12 +257,12 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-    _sync_folder(path.parent.parent)
+    _sync(path.parent)
+    _sync(path.parent.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:

@@ -5,14 +5,15 @@ A blob is referred to before it is put, and removed only while nobody can add re
     delete   run, events, references go; its digests become doomed        one transaction
     sweep    each doomed digest nobody refers to is removed               the next one
 
-A crash between the two leaves doomed digests, and the next sweep removes them.
+A crash between the two leaves doomed digests, and the next sweep removes them. A crash before
+a blob was put leaves a reference to nothing: no event names it, and nothing is missing.
 
 Read next: `archive.py`, `retention.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nightwarden.store.chain import Row, first_hash
 from nightwarden.store.contract import Blobs
@@ -88,6 +89,19 @@ def sweep(database: Database, blobs: Blobs) -> None:
                 blobs.remove(digest)
             cursor.do("DELETE FROM doomed_blobs WHERE digest = ?", digest)
     database.tidy()
+
+
+def named_in(lines: Iterable[bytes], digests: Iterable[str]) -> set[str]:
+    """Which of some blobs events name as what they hold. That a file was begun is no such event."""
+    left, found = {digest.encode() for digest in digests}, set[bytes]()
+    for line in lines:
+        if b'"asset_written"' in line[:40]:
+            continue
+        found |= {digest for digest in left if digest in line}
+        left -= found
+        if not left:
+            break
+    return {digest.decode() for digest in found}
 
 
 def references(database: Database, run: int) -> dict[str, int]:

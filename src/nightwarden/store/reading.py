@@ -70,7 +70,10 @@ class Reading:
 
     def entry(self, run_id: str) -> RunEntry:
         """One line of it."""
-        run_id, run = self.numbered(run_id)
+        return self.entry_of(*self.numbered(run_id))
+
+    def entry_of(self, run_id: str, run: int) -> RunEntry:
+        """The same of a run that was found before. Raises `StoreError` if it has been deleted."""
         with self._database.reading() as cursor:
             row, now = cursor.one(f"{_ENTRY} WHERE r.no = ?", run), cursor.now()
         if row is None:
@@ -128,7 +131,8 @@ class Reading:
                     key_of(run + 1, 0),
                     _PAGE,
                 ):
-                    page.append((seq_of(key), bytes(digest), bytes(body)))
+                    place = self._database.place
+                    page.append((seq_of(key), intact(digest, place), intact(body, place)))
         except StoreError as error:
             return page, error
         return page, None
@@ -139,7 +143,8 @@ class Reading:
             last_seq = _last_seq(cursor, run)
             keys = [key_of(run, seq) for seq in sorted({1, last_seq}) if 0 < seq <= last_seq]
             found = [cursor.one("SELECT id, body FROM events WHERE id = ?", key) for key in keys]
-        return [(seq_of(row[0]), bytes(row[1])) for row in found if row is not None]
+        place = self._database.place
+        return [(seq_of(row[0]), intact(row[1], place)) for row in found if row is not None]
 
     def verify(self, run_id: str) -> Verified:
         """Check a record against its hashes."""
@@ -154,10 +159,21 @@ class Reading:
             )
         if found is None:
             raise self.gone(run_id)
-        last_seq, head, last_key = int(found[0]), bytes(found[1]), found[2]
+        last_key, head = found[2], intact(found[1], self._database.place)
+        last_seq = int(found[0])
         until = max(last_seq, 0 if last_key is None else seq_of(last_key))
         rows = (row for row in self.rows(run) if row[0] <= until)
         return verified(run_id, rows, last_seq, head)
+
+
+def intact(value: bytes | None, place: str) -> bytes:
+    """Bytes that are never NULL, unless what they stood in is damaged. Raises `StoreError`."""
+    if value is None:
+        raise StoreError(
+            f"{place} is damaged: a part of it has no content any more; put it aside, and export "
+            "the runs that still read (`nightwarden runs export`)"
+        )
+    return bytes(value)
 
 
 def _last_seq(cursor: Cursor, run: int) -> int:

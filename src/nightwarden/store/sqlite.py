@@ -22,13 +22,18 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from nightwarden.errors import StoreError
+from nightwarden.store.alone import lock_file
 from nightwarden.store.chain import Row
+from nightwarden.store.contract import Lock
 from nightwarden.store.database import Cursor, Watch, key_of
 from nightwarden.store.migrating import steps_from
 from nightwarden.store.sqlite_errors import explained
 
 APPLICATION_ID: Final = 0x4E576462
 """`NWdb`: tells our files from other programs'."""
+
+_SMALLEST: Final = 512
+"""Bytes of the smallest page: a file below that is none of SQLite's, but is taken for empty."""
 
 _CHUNKS: Final = (512, 64, 8, 1)
 _CHECKPOINT_PAGES: Final = 4096
@@ -94,6 +99,10 @@ class SqliteDatabase:
         """News of the file."""
         with explained(self.path):
             return _SqliteWatch(self._open(create=False), self.path)
+
+    def alone(self, run: int, what: str, file: Path) -> Lock | None:  # noqa: ARG002
+        """By a file: all who use the database are on this machine."""
+        return lock_file(file)
 
     def tidy(self) -> None:
         """Give free pages back to the file system."""
@@ -281,8 +290,13 @@ class _SqliteWatch:
 def _make_file(path: Path) -> None:
     """The file, for its owner only; SQLite gives the files beside it the same rights."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
+    try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if 0 < path.stat().st_size < _SMALLEST:  # SQLite would write over it
+            raise StoreError(
+                f"{path} is no SQLite database; name another place with --store"
+            ) from None
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from nightwarden.errors import StoreError
@@ -45,6 +46,7 @@ Told = Callable[[StoreError | None], None]
 class _Blob:
     digest: str
     data: bytes
+    source: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +90,12 @@ class RunWriter:
             self.barrier()  # a disk slower than the run must not fill the memory
         self._writer.nudge()
 
-    def keep(self, data: bytes) -> str:
+    def keep(self, data: bytes, source: Path | None = None) -> str:
         """Keep bytes as a blob; the thread writes them before any later event."""
         if self.error is not None:
             raise self.error
         digest = digest_of(data)
-        self.queue.append(_Blob(digest, data))
+        self.queue.append(_Blob(digest, data, source))
         self._bytes_in += len(data)
         if self._bytes_in - self.bytes_out > _MOST_PENDING:
             self.barrier()
@@ -138,7 +140,7 @@ class _Load:
 
     run: RunWriter
     batch: Batch
-    blobs: dict[str, bytes]
+    blobs: dict[str, _Blob]
     marks: list[Told]
     size: int
 
@@ -248,7 +250,7 @@ class GroupWriter:
             self._fail((run,), run.error)
             return None
         lines: list[bytes] = []
-        blobs: dict[str, bytes] = {}
+        blobs: dict[str, _Blob] = {}
         marks: list[Told] = []
         size = 0
         for _ in range(min(len(run.queue), _AT_ONCE)):
@@ -259,7 +261,7 @@ class GroupWriter:
             elif isinstance(entry, _Mark):
                 marks.append(entry.call)
             else:
-                blobs[entry.digest] = entry.data
+                blobs[entry.digest] = entry
                 size += len(entry.data)
         if not lines and not blobs and not marks and time.monotonic() < run.beat_due:
             return None
@@ -304,11 +306,11 @@ class GroupWriter:
             return
         with self._database.writing() as cursor:
             for load in loads:
-                sizes = {digest: len(data) for digest, data in load.blobs.items()}
+                sizes = {digest: len(blob.data) for digest, blob in load.blobs.items()}
                 put_references(cursor, load.run.run, sizes)
         for load in loads:
-            for digest, data in load.blobs.items():
-                self._blobs.put(digest, data)
+            for digest, blob in load.blobs.items():
+                self._blobs.put(digest, blob.data, blob.source)
 
     def _look(self) -> None:
         """Hand on commands that other processes left. What goes wrong shows at the next write."""

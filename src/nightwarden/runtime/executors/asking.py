@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from nightwarden.errors import NodeError, Suspended
-from nightwarden.nodes.context import Decided
+from nightwarden.nodes.context import Decided, spelled
 from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.working import Task
 from nightwarden.runtime.accounting import Account
@@ -90,13 +90,13 @@ class AskingContext:
         """Count a file the step wrote itself."""
         self._wire.ask("record", path)
 
-    def info(self, message: str) -> None:
+    def info(self, message: str, *values: object) -> None:
         """Something worth knowing."""
-        self._wire.tell("info", str(message))
+        self._wire.tell("info", spelled(message, values))
 
-    def warning(self, message: str) -> None:
+    def warning(self, message: str, *values: object) -> None:
         """Something the report should show."""
-        self._wire.tell("warning", str(message))
+        self._wire.tell("warning", spelled(message, values))
 
     def secret(self, name: str) -> str:
         """The value of a secret, masked from here on."""

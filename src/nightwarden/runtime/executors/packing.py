@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from nightwarden.errors import NodeError, RecoverableError
-from nightwarden.runtime.executors.wire import PROTOCOL, unpicklable
+from nightwarden.runtime.executors.references import dumps
+from nightwarden.runtime.executors.wire import unpicklable
 from nightwarden.signatures.signature import retry_after_s, signature_of
 
 _MOST_LINKS: Final = 8
@@ -48,7 +49,7 @@ class _Packed(NamedTuple):
 
 def pack_error(error: BaseException) -> bytes:
     """The error as bytes; never raises on account of the error."""
-    return pickle.dumps(_packed(error, _MOST_LINKS), PROTOCOL)
+    return dumps(_packed(error, _MOST_LINKS))
 
 
 def unpack_error(data: bytes) -> BaseException:
@@ -67,7 +68,7 @@ def _packed(error: BaseException, links: int) -> _Packed:
         words=_words(error),
         code=None if signature is None else signature.removeprefix("node:"),
         recoverable=recoverable,
-        candidate=b"" if unpicklable(candidate) else pickle.dumps(candidate, PROTOCOL),
+        candidate=b"" if unpicklable(candidate) else dumps(candidate),
         retry_after_s=retry_after_s(error, time.time()),
         quiet=error.__suppress_context__,
     )
@@ -84,7 +85,7 @@ def _data(error: BaseException, signature: str | None) -> bytes:
     """The error as it is, or else taken apart; empty if neither says the same when read."""
     for form in (error, _Parts(type(error), _sendable(error.args), _sendable_state(error))):
         try:
-            data = pickle.dumps(form, PROTOCOL)
+            data = dumps(form)
             if _says_the_same(_made(pickle.loads(data)), error, signature):
                 return data
         except Exception:  # the error's own code; the next form may do

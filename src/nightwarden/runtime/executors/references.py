@@ -22,10 +22,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from nightwarden.errors import NodeError, RunError
+from nightwarden.nodes.by_hand import MODULES, file_of, taken
 from nightwarden.nodes.define import GENERATORS, NodeDef
 from nightwarden.nodes.io import Step
 
@@ -81,7 +82,7 @@ def reference_of(definition: NodeDef) -> Reference:
         raise NodeError(f"{name} cannot run in a process of its own: {refused}", code="bad-process")
     space = target.__globals__
     module = str(space.get("__name__", ""))
-    if _taken(space, target.__qualname__) is not target:
+    if taken(space, target.__qualname__) is not target:
         raise NodeError(
             f"{name} cannot be found by another process: {module}.{target.__qualname__} is not the "
             "step itself; put it at the top of a module, under its own name",
@@ -94,8 +95,9 @@ def reference_of(definition: NodeDef) -> Reference:
             "put it into one",
             code="not-importable",
         )
+    file = os.path.abspath(file) if file else ""
     by_name = module in (MAIN, ALIAS) or "." in module or _importable(module, file)
-    return Reference(module, target.__qualname__, "" if by_name else os.path.abspath(file))
+    return Reference(module, target.__qualname__, "" if by_name and file not in MODULES else file)
 
 
 def main_script() -> MainScript:
@@ -106,14 +108,6 @@ def main_script() -> MainScript:
         return MainScript(module=str(spec.name))
     file = getattr(main, "__file__", None)
     return MainScript(file=os.path.abspath(file)) if file and os.path.isfile(file) else MainScript()
-
-
-def _taken(space: Mapping[str, Any], qualified: str) -> object:
-    first, *rest = qualified.split(".")
-    found = space.get(first)
-    for part in rest:
-        found = getattr(found, part, None)
-    return found
 
 
 def _importable(module: str, file: str) -> bool:
@@ -133,18 +127,18 @@ class Modules:
     def __init__(self, main: MainScript, files: Mapping[str, str]) -> None:
         self._main = main
         self._files = dict(files)
-        self._loaded: dict[str, ModuleType] = {}
+        self._main_loaded: ModuleType | None = None
 
     def code(self, reference: Reference) -> Step:
         """The step a reference stands for. Raises what its module raises on being imported."""
         if reference.file:
-            module = self._from_file(reference.module, reference.file)
+            module = _from_file(reference.module, reference.file)
         elif reference.module in (MAIN, ALIAS):
             module = self._main_module()
         else:
             with _loading():
                 module = importlib.import_module(reference.module)
-        found: Any = _taken(vars(module), reference.name)
+        found: Any = taken(vars(module), reference.name)
         if found is None:
             raise NodeError(f"{reference.module} has no {reference.name}", code="not-importable")
         return found  # type: ignore[no-any-return]
@@ -162,28 +156,52 @@ class Modules:
         if name in (MAIN, ALIAS):
             self._main_module()
         elif name in self._files and name not in sys.modules:
-            self._from_file(name, self._files[name])
-
-    def _from_file(self, name: str, file: str) -> ModuleType:
-        if file not in self._loaded:
-            spec = importlib.util.spec_from_file_location(name, file)
-            if spec is None or spec.loader is None:
-                raise NodeError(f"{file} is no Python file", code="not-importable")
-            module = importlib.util.module_from_spec(spec)
-            with _known(module, name):
-                spec.loader.exec_module(module)
-            self._loaded[file] = module
-        return self._loaded[file]
+            _from_file(name, self._files[name])
 
     def _main_module(self) -> ModuleType:
         """The script that was started, under another name, so that it does not start again."""
-        if MAIN not in self._loaded:
+        if self._main_loaded is None:
             module, code = _main_code(self._main)
             with _known(module, ALIAS), _known(module, MAIN):
                 exec(code, vars(module))
             sys.modules[MAIN] = sys.modules[ALIAS] = module
-            self._loaded[MAIN] = module
-        return self._loaded[MAIN]
+            self._main_loaded = module
+        return self._main_loaded
+
+
+def dumps(value: object) -> bytes:
+    """Pickle a value; what is defined in a file imported by hand goes by that file's name."""
+    into = io.BytesIO()
+    _Pickler(into, pickle.HIGHEST_PROTOCOL).dump(value)
+    return into.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        """How classes and functions of such files travel; everything else as it always does."""
+        if isinstance(value, (type, FunctionType)) and (file := file_of(value)):
+            return _found_in, (file, value.__module__, value.__qualname__)
+        return NotImplemented
+
+
+def _found_in(file: str, module: str, name: str) -> object:
+    found = taken(vars(_from_file(module, file)), name)
+    if found is None:
+        raise NodeError(f"{file} has no {name}", code="not-importable")
+    return found
+
+
+def _from_file(name: str, file: str) -> ModuleType:
+    """The module in a Python file; imported now, unless this process has it already."""
+    if file not in MODULES:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise NodeError(f"{file} is no Python file", code="not-importable")
+        module = importlib.util.module_from_spec(spec)
+        with _known(module, name):
+            spec.loader.exec_module(module)
+        MODULES[file] = module
+    return MODULES[file]
 
 
 class _Unpickler(pickle.Unpickler):

@@ -25,9 +25,7 @@ from typing import Any, Final, NamedTuple
 from nightwarden.errors import NodeError
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.io import is_outputs
-from nightwarden.runtime.executors.references import MainScript, Reference
-
-PROTOCOL: Final = pickle.HIGHEST_PROTOCOL
+from nightwarden.runtime.executors.references import MainScript, Reference, dumps
 
 
 class Call(NamedTuple):
@@ -112,7 +110,7 @@ class Channel:
 
     def send(self, message: Message, payload: bytes | None = None) -> None:
         """Raises `OSError` if the other end is gone, whatever pickle raises before anything is."""
-        data = pickle.dumps(message, PROTOCOL)
+        data = dumps(message)
         with self._sending:
             self._connection.send_bytes(data)
             if payload is not None:
@@ -136,7 +134,7 @@ class Channel:
 def pack_inputs(call: Call, values: Mapping[str, object]) -> bytes:
     """Pickle inputs by slot. Raises `NodeError` (code `not-picklable`) naming the slot."""
     try:
-        return pickle.dumps(values, PROTOCOL)
+        return dumps(values)
     except Exception as error:  # pickling runs the values' own code
         raise _not_sendable(f"{call.step}: input", values, error) from error
 
@@ -144,7 +142,7 @@ def pack_inputs(call: Call, values: Mapping[str, object]) -> bytes:
 def pack_result(call: Call, value: object) -> bytes:
     """Pickle what a step returned. Raises `NodeError` (code `not-picklable`) naming the slot."""
     try:
-        return pickle.dumps(value, PROTOCOL)
+        return dumps(value)
     except Exception as error:  # pickling runs the value's own code
         names = fields_of(value) if is_outputs(type(value)) else ()
         slots = {name: getattr(value, name) for name in names} or {"output": value}
@@ -170,7 +168,7 @@ def _not_sendable(whose: str, slots: Mapping[str, object], error: Exception) -> 
 def unpicklable(value: object) -> str:
     """Why a value cannot be pickled; empty if it can."""
     try:
-        pickle.dumps(value, PROTOCOL)
+        dumps(value)
     except Exception as error:  # pickling runs the value's own code
         return str(error) or type(error).__name__
     return ""
