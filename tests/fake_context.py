@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from nightwarden.errors import Suspended
+from nightwarden.nodes.context import spelled
 from nightwarden.nodes.io import AssetRef
 
 
@@ -30,11 +31,11 @@ class FakeLog:
     infos: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def info(self, message: str) -> None:
-        self.infos.append(message)
+    def info(self, message: str, *values: object) -> None:
+        self.infos.append(spelled(message, values))
 
-    def warning(self, message: str) -> None:
-        self.warnings.append(message)
+    def warning(self, message: str, *values: object) -> None:
+        self.warnings.append(spelled(message, values))
 
 
 class FakeMailbox:

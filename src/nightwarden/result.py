@@ -23,10 +23,12 @@ from nightwarden.kernel.state import Capture, Gathered, Missing
 from nightwarden.lineage import show
 from nightwarden.nodes.io import Collect, Loss
 from nightwarden.runtime.deciding import Intervention
-from nightwarden.runtime.failing import describe_frame
+from nightwarden.runtime.failing import called, describe_frame
 from nightwarden.verdict import Action, DecidedBy, action_of
 
 FORMAT: Final = 1
+# An answer given before holds again; or the run was ending, and nobody decided any more.
+_UNASKED: Final = (DecidedBy.STICKY, DecidedBy.DEFAULT)
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +162,13 @@ def fold_ledger(
     }
 
 
+def _label(missing: Missing, cause: Cause, found: Intervention | None) -> str:
+    """What whoever decided on this very item was told that it is called."""
+    if found is None or cause.lineage != missing.lineage:
+        return ""
+    return found.escalation.item.label
+
+
 def _missing(
     missing: Missing,
     cause: Cause,
@@ -170,7 +179,7 @@ def _missing(
     return {
         "item": show(missing.lineage),
         "lineage": list(missing.lineage),
-        "label": mask(describe_frame(missing.label)),
+        "label": _label(missing, cause, found) or called(mask(describe_frame(missing.label))),
         "kind": CATEGORY[cause.kind],
         "node": cause.node_id,
         "at": show(cause.lineage),
@@ -239,9 +248,7 @@ def headline(
     # A loss is never only in the small print.
     parts += [_kept(root, root.node_id) for root in roots[1:] if root.missing]
     parts += _ended_early(report)
-    asked = sum(
-        1 for i in interventions if i.decision and i.decision.decided_by is not DecidedBy.STICKY
-    )
+    asked = sum(1 for i in interventions if i.decision and i.decision.decided_by not in _UNASKED)
     if asked:
         parts.append(f"{asked} {'decision' if asked == 1 else 'decisions'}")
     repaired = sum(1 for i in interventions if _action(i) is Action.SUBSTITUTE)

@@ -273,7 +273,8 @@ class Session:
         if bounded is None or not bounded.decisions_used:
             return ()
         unused: Callable[[], Sequence[str]] = getattr(bounded.supervisor, "unused", tuple)
-        rules = unused()
+        # What a run needed before it was resumed, the supervisor of this process has not seen.
+        rules = unused() if self._request.past is None else ()
         notes = []
         if rules:
             more = f"; nor were {len(rules) - 1} more" if len(rules) > 1 else ""

@@ -220,6 +220,19 @@ def test_rules_that_were_never_needed_are_named_after_a_supervised_run(place: Pa
     )
 
 
+def test_a_resumed_run_does_not_call_rules_unneeded_that_were_needed_before(place: Path) -> None:
+    (place / "names.txt").write_text("tagless\ngone\n")
+    answers = place / "answers.yaml"
+    answers.write_text("- {when: {item: 1}, answer: skip}\n", encoding="utf-8")
+    first = nightwarden(*RUN, "--supervise", "scripted:answers.yaml", cwd=place)
+    assert first.code == 1
+    with answers.open("a", encoding="utf-8") as file:
+        file.write("- {when: {item: 2}, answer: skip}\n")
+    done = nightwarden("resume", "last", "--nodes", "steps.py", cwd=place)
+    assert done.code == 0
+    assert "never needed" not in done.err
+
+
 def test_secrets_are_masked_in_everything_that_is_printed(place: Path) -> None:
     """supervision.md §4; case H06."""
     env = {"PARTNER_KEY": "zk-live/7Qm2+Zt9aB"}

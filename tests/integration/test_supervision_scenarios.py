@@ -429,6 +429,19 @@ def test_a_fail_in_the_middle_starts_nothing_after_it_and_keeps_what_was_done() 
     assert played.result.outputs["gather"]["absent"] == "failed"
 
 
+def test_failures_nobody_decided_any_more_are_no_decisions_in_the_closing_line() -> None:
+    """row: K1-VERDICT-FAIL"""
+
+    async def step(value: int) -> int:
+        raise ValueError(f"item {value}")
+
+    played = play_one(over_items(10, step), always(Fail(reason="enough")))
+    found = credits_of(played.result.interventions)
+    assert found["agent"] == 1
+    assert set(found) == {"agent", "default"}
+    assert played.result.headline == "failed: enough, 0/10 items, 1 decision"
+
+
 # -- the allowed set, 17–31 --
 
 

@@ -127,3 +127,38 @@ def test_text_that_looks_like_a_path_or_an_address_is_never_opened(tmp_path: Pat
     for text in (str(tmp_path / "feed.xml"), "http://127.0.0.1:1/feed"):
         with pytest.raises(NodeError):
             read_all(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("1767225600", None),
+        ("1767225600.5", None),
+        ("2026", None),
+        ("2026-01", None),
+        ("20260129", "2026-01-29T00:00:00Z"),
+        ("2026-01-29", "2026-01-29T00:00:00Z"),
+        ("Tue, 31 Feb 2026 10:00:00 GMT", None),
+        ("25 Oct 26 02:30 EST", "2026-10-25T07:30:00Z"),
+        ("Sun, 29 Mar 2026 02:30:00 +0100", "2026-03-29T01:30:00Z"),
+    ],
+)
+def test_a_date_has_a_day_none_is_made_up(written: str, read: str | None) -> None:
+    item = f"<item><title>t</title><pubDate>{written}</pubDate></item>"
+    (record,), _ = read_all(f"<rss><channel>{item}</channel></rss>")
+    assert (record["published"], record["published_raw"]) == (read, written)
+
+
+@pytest.mark.parametrize(
+    ("item", "link"),
+    [
+        ("<guid>c-9</guid>", None),
+        ("<guid>https://shop.test/c-9</guid>", "https://shop.test/c-9"),
+        ("<guid isPermaLink='false'>https://shop.test/c-9</guid>", None),
+        ("<guid>c-9</guid><link>/kettle</link>", "https://shop.test/kettle"),
+    ],
+)
+def test_a_guid_is_a_link_only_where_it_is_an_address(item: str, link: str | None) -> None:
+    channel = f"<link>https://shop.test/</link><item><title>t</title>{item}</item>"
+    (record,), _ = read_all(f"<rss><channel>{channel}</channel></rss>")
+    assert record["link"] == link

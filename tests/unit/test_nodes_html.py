@@ -278,6 +278,12 @@ def test_the_title_is_the_pages_own_or_its_first_heading(head: str, title: str) 
     assert extract(f"{head}<main><h1>Big <b>kettle</b></h1></main>").title == title
 
 
+def test_the_title_of_a_picture_is_not_the_pages() -> None:
+    picture = "<svg><g><title>Arrow</title></g></svg>"
+    assert extract(f"<main>{picture}<h1>Kettles</h1></main>").title == "Kettles"
+    assert extract(f"<main>{picture}no heading</main>").title == ""
+
+
 def test_the_language_is_what_the_page_says() -> None:
     assert extract("<html lang='de-AT'><main>Servus</main>").language == "de-at"
 

@@ -504,3 +504,26 @@ def test_how_a_timeout_interrupts_a_step_is_no_part_of_the_line() -> None:
         outer.__cause__ = error
     assert registry.describe_error(outer) == "timeout after 2 s"
     assert registry.describe_error(asyncio.CancelledError()) == "CancelledError"
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "line"),
+    [
+        (
+            LookupError("no value for y, z"),
+            NodeError("'y + z': no value for y, z"),
+            "'y + z': no value for y, z",
+        ),
+        (LookupError("x"), NodeError("at most 3"), "at most 3 ← LookupError: x"),
+        (
+            OSError("connection refused"),
+            NodeError("no page"),
+            "no page ← OSError: connection refused",
+        ),
+    ],
+)
+def test_what_a_wrapper_quotes_is_not_said_again(
+    inner: Exception, outer: Exception, line: str
+) -> None:
+    outer.__cause__ = inner
+    assert SecretRegistry().describe_error(outer) == line

@@ -10,6 +10,7 @@ Read next: `main.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,6 +30,9 @@ EXITS: Final[Mapping[str, int]] = {
 """The exit code of a run by its status."""
 
 NAME: Final = "nightwarden"
+
+_PARSERS: Final = re.compile(r"Input should be a valid (integer|number)(, unable to parse .*)?")
+_NUMBERS: Final = {"integer": "whole number", "number": "number"}
 
 
 class Usage(Exception):
@@ -59,6 +63,8 @@ def explained(error: BaseException) -> tuple[list[str], int]:
             return _named(_system(error)), USAGE
         case MemoryError():
             return [f"{NAME}: there is not enough memory"], FAILED
+    if type(error).__name__ == "NoArgsIsHelpError":  # a group of commands, and none was named
+        return str(error).splitlines(), USAGE
     said = _usage(error)
     if said:
         return _named(said), USAGE
@@ -80,6 +86,7 @@ def _usage(error: BaseException) -> str:
     if told is None:
         return ""
     message = str(told()).strip().rstrip(".")
+    message = _PARSERS.sub(lambda found: f"a {_NUMBERS[found[1]]} is expected", message)
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "") or NAME
     return f"{message[:1].lower()}{message[1:]} (see {path} --help)"

@@ -1,7 +1,8 @@
 """Ctrl-C: once stops the run cleanly, twice ends the process at once. SIGTERM is like one Ctrl-C.
 
-The handlers are the process's, not the event loop's: they work while a step holds up the loop.
-What they print goes past the streams' buffers, which the signal may have interrupted.
+So is SIGHUP, which says that the terminal was closed, unless `nohup` has it ignored. The handlers
+are the process's, not the event loop's: they work while a step holds up the loop. What they print
+goes past the streams' buffers, which the signal may have interrupted.
 
 Read next: `running.py`.
 """
@@ -44,11 +45,14 @@ def interruptible(
                 end_at_once()
             return
         asked = True
-        name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         line = f"{name}: {doing}… press Ctrl-C again to end at once"
         loop.call_soon_threadsafe(ask, name, line, out.note_at_once(line))
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heard.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in heard}
     try:
         yield
     finally:

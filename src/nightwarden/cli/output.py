@@ -5,6 +5,7 @@
     error   what went wrong                  stderr, always
     data    the result, for programs         stdout
 
+With --json standard output is kept for the data: what a step or its file prints goes to stderr.
 A reader that has gone (`| head`) is no error: what is left to print is dropped, and the exit
 code stays what it would have been. A stream that cannot be written, on a full disk, is one:
 `lost` says so. Every line is made harmless first.
@@ -15,6 +16,7 @@ Read next: `failing.py`, `watching.py`.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -23,6 +25,7 @@ from typing import ClassVar, Final, TextIO
 
 from nightwarden.events.words import visible
 
+_STDOUT: Final = 1
 _STDERR: Final = 2
 COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "blue": "34"}
 
@@ -32,16 +35,20 @@ class Output:
 
     `above` prints a line over what is drawn on the terminal. `unread` says that whoever read
     standard output has gone. `lost` says, for the whole process,
-    why standard output could not be written; empty while it could.
+    why standard output could not be written; empty while it could. `kept` is standard output
+    itself, for the whole process, once it is for data only.
     """
 
     lost: ClassVar[str] = ""
+    kept: ClassVar[TextIO | None] = None
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet = quiet
         self.as_json = as_json
         self.above: Callable[[str], None] | None = None
         self.unread = False
+        if as_json and Output.kept is None:
+            Output.kept = _keep_stdout()
 
     def say(self, line: str = "", colour: str = "") -> None:
         """A line of the result."""
@@ -74,11 +81,13 @@ class Output:
 
     def data(self, value: object) -> None:
         """The result as JSON."""
-        self._write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=_ascii_only()) + "\n")
+        text = json.dumps(value, indent=2, ensure_ascii=_ascii_only())
+        self._write(Output.kept or sys.stdout, f"{text}\n")
 
     def data_line(self, value: object) -> None:
         """One of many results, as JSON in a line."""
-        self._write(sys.stdout, json.dumps(value, ensure_ascii=_ascii_only()) + "\n")
+        text = json.dumps(value, ensure_ascii=_ascii_only())
+        self._write(Output.kept or sys.stdout, f"{text}\n")
 
     @property
     def draws(self) -> bool:
@@ -98,13 +107,31 @@ class Output:
             stream.write(text)
             stream.flush()
         except BrokenPipeError:
-            self.unread = self.unread or stream is sys.stdout
+            self.unread = self.unread or _is_result(stream)
             silence(stream)
         except (OSError, ValueError) as error:
-            if stream is sys.stdout:
+            if _is_result(stream):
                 Output.lost = getattr(error, "strerror", None) or str(error)
                 self.unread = True
             silence(stream)
+
+
+def _keep_stdout() -> TextIO | None:
+    """Standard output where only data reaches it: steps, and what they start, print to stderr."""
+    try:
+        if sys.stdout.fileno() != _STDOUT:
+            return None
+        kept = fcntl.fcntl(_STDOUT, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)
+    except (AttributeError, OSError, ValueError):  # it is closed, or no file
+        return None
+    aside = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else _STDERR
+    os.dup2(aside, _STDOUT)
+    return open(kept, "w", encoding=sys.stdout.encoding, errors="backslashreplace")
+
+
+def _is_result(stream: TextIO) -> bool:
+    """Whether the result goes to this stream."""
+    return stream is (Output.kept or sys.stdout)
 
 
 def _ascii_only() -> bool:
@@ -148,7 +175,7 @@ def silence(stream: TextIO) -> None:
 
 def close_streams() -> str:
     """Flush both streams; why stdout could not be written, or an empty text."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (Output.kept, sys.stdout, sys.stderr):
         if stream is None:
             continue
         try:
@@ -156,7 +183,7 @@ def close_streams() -> str:
         except BrokenPipeError:
             silence(stream)
         except (OSError, ValueError) as error:
-            if stream is sys.stdout:
+            if _is_result(stream):
                 Output.lost = getattr(error, "strerror", None) or str(error)
             silence(stream)
     return Output.lost

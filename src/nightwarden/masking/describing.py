@@ -23,6 +23,9 @@ _MOST_PARTS: Final = 12
 _MOST_MEMBERS: Final = 3
 _MOST_CHARS_READ: Final = 1_000_000
 
+_LEAST_TELLING: Final = 12
+
+_TYPE = re.compile(r"^[A-Z]\w*: ")
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x1f\x7f-\x9f]"
 )
@@ -39,13 +42,19 @@ def describe(error: BaseException, mask: Callable[[str], str]) -> str:
     """One masked line of at most 500 characters that says what went wrong."""
     parts: list[str] = []
     for part in _parts(error, mask, set()):
-        if part and not any(part in said for said in parts):
+        if part and not any(_repeats(part, said) for said in parts):
             # A wrapper often repeats what it wrapped; the longer one says it all.
             parts = [said for said in parts if said not in part] + [part]
         if len(parts) >= _MOST_PARTS:
             break
     line = " ← ".join(parts) or type_name(error)
     return _cut(mask(line))
+
+
+def _repeats(part: str, said: str) -> bool:
+    """Whether a part was said already, if only without the type of the error in front."""
+    words = _TYPE.sub("", part)
+    return part in said or (len(words) >= _LEAST_TELLING and words in said)
 
 
 def _parts(error: BaseException, mask: Callable[[str], str], seen: set[int]) -> Iterator[str]:

@@ -35,14 +35,27 @@ class Assets(Protocol):
         ...
 
 
-class StepLog(Protocol):
-    """A step's own lines in the record; masked like everything else."""
+def spelled(message: object, values: tuple[object, ...]) -> str:
+    """A message with its values in their places; beside it where they do not fit."""
+    if not values:
+        return str(message)
+    try:
+        return str(message) % values
+    except (TypeError, ValueError):
+        return " ".join(str(part) for part in (message, *values))
 
-    def info(self, message: str) -> None:
+
+class StepLog(Protocol):
+    """A step's own lines in the record; masked like everything else.
+
+    Values may follow a message, as in `logging`: `ctx.log.info("%d of %d", done, total)`.
+    """
+
+    def info(self, message: str, *values: object) -> None:
         """Something worth knowing."""
         ...
 
-    def warning(self, message: str) -> None:
+    def warning(self, message: str, *values: object) -> None:
         """Something the report should show."""
         ...
 

@@ -128,6 +128,7 @@ def _settled(workflow: Workflow, findings: Findings, said: _Said, lines: Lines) 
             node = replace(node, properties=checks.properties())  # noqa: PLW2901
             if not controllers(workflow, node.id):  # whose events may set what it needs
                 checks.missing(said.excused)
+                checks.mentions(said.excused)
             checks.label()
         nodes.append(node)
     workflow = replace(workflow, nodes=tuple(nodes))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import NoneType, UnionType
@@ -26,6 +27,7 @@ from nightwarden.spec.types import type_text
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
+_HALF = re.compile("[\ud800-\udfff]")
 _MOST = 20
 _DEEPEST = 100
 _EXACT: Mapping[object, frozenset[type]] = {
@@ -242,8 +244,9 @@ def _line(kind: str, loc: tuple[int | str, ...], message: str, value: object) ->
     said = message.removeprefix("Value error, ").removeprefix("Input should be ")
     for pydantics, ours in _PLAIN_WORDS:
         said = said.replace(pydantics, ours)
-    text = f"expected {said}" if message.startswith("Input should be ") else said
-    return f"{place}: {text}, got {_kind(value)}" if place else f"{text}, got {_kind(value)}"
+    if message.startswith("Input should be "):
+        said = f"expected {said}, got {_kind(value)}"
+    return f"{place}: {said}" if place else said
 
 
 def _kind(value: object) -> str:
@@ -253,6 +256,8 @@ def _kind(value: object) -> str:
 
 def _not_json(value: object, place: str, depth: int) -> list[tuple[str, bool]]:
     """Where a value is not JSON data: a line each, and whether that is a fault in any case."""
+    if type(value) is str and _HALF.search(value):
+        return [(f"{place or 'the text'} holds half of a surrogate pair", True)]
     if value is None or type(value) in (str, bool, int):
         return []
     if isinstance(value, float) and not math.isfinite(value):

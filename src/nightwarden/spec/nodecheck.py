@@ -8,14 +8,14 @@ Read next: `checker.py`, `check.py`.
 from __future__ import annotations
 
 import json
-import string
 from collections.abc import Sequence, Set
 from typing import Any
 
 from nightwarden.spec.assign import assignable
 from nightwarden.spec.catalog import InputSlot, NodeType, SlotKind
 from nightwarden.spec.checker import Checker, Misfit
-from nightwarden.spec.findings import Findings, suggestion
+from nightwarden.spec.findings import Findings, nearest, suggestion
+from nightwarden.spec.mentions import in_label, mentioned
 from nightwarden.spec.nodefile import CODE_ONLY, NODE_KEYS, code_only
 from nightwarden.spec.types import type_text
 from nightwarden.spec.workflow import WITHIN, EdgeSpec, NodeSpec, SecretRef, json_value
@@ -55,21 +55,34 @@ class NodeCheck:
                     slot.name,
                 )
 
+    def mentions(self, excused: Slots) -> None:
+        """Report texts that name an input the node does not have, as an expression may."""
+        known = self._known() | {slot for node, slot in excused if node == self._node.id}
+        for slot in self._type.inputs.values():
+            text = self._node.properties.get(slot.name)
+            for name in sorted(mentioned(slot.type, text) - known):
+                near = nearest(name, known - {slot.name})
+                remedy = f"did you mean {near!r}?" if near else f"give it here: {name}: $node"
+                message = f"{slot.name} names {name!r}, and no such input is given"
+                self._error("unknown-name", message, remedy, slot.name)
+
     def label(self) -> None:
         """Report a label that names what the node does not take."""
-        if self._node.label is None or self._type.extra is not None:
+        if self._node.label is None:
             return
         try:
-            fields = [f for _, f, _, _ in string.Formatter().parse(self._node.label)]
+            names = in_label(self._node.label)
         except ValueError as error:
             remedy = "write {slot} for a value, {{ and }} for braces"
             self._error("bad-label", f"the label cannot be read: {error}", remedy)
             return
-        for field in fields:
-            name = None if field is None else field.partition(".")[0].partition("[")[0]
-            if name is not None and name not in self._type.inputs:
-                remedy = suggestion(name, self._type.inputs, what="slots")
-                self._error("bad-label", f"the label names {name!r}, which is no slot", remedy)
+        for name in sorted(names - self._known()):
+            remedy = suggestion(name, self._known(), what="slots")
+            self._error("bad-label", f"the label names {name!r}, which is no slot", remedy)
+
+    def _known(self) -> Set[str]:
+        """The inputs there are: those of the type, and further ones that are wired or given."""
+        return {*self._type.inputs, *self._wired, *self._node.properties}
 
     def _error(self, rule: str, message: str, remedy: str = "", slot: str = "") -> None:
         edge = self._wired.get(slot)

@@ -12,6 +12,7 @@ import re
 
 _BRACKETED = re.compile(r"[$\w][\w$.-]*(?:\[[^\[\]{},]*\]+)+\??")
 _SIGNS = re.compile(r"character '([@`%])'")
+_ESCAPE = re.compile(r"unknown escape character '(.)'")
 _MOST = 200
 
 
@@ -38,8 +39,35 @@ def explain(error: Exception, text: str) -> tuple[str, str, int | None]:
         return "a colon stands where YAML wants none", "put the value in quotes", line
     if "special characters are not allowed" in problem:
         return "the file has characters no text file has", "save it as plain UTF-8 text", line
+    opened = getattr(error, "context_mark", None)
+    told = _unfinished(context, problem, line if opened is None else opened.line + 1)
+    if told is not None:
+        return told[0], told[1], line if told[2] is None else told[2]
     message = f"{context}: {problem}" if context else problem
     return message, "correct the file at or above this line", line
+
+
+def _unfinished(
+    context: str, problem: str, begun: int | None
+) -> tuple[str, str, int | None] | None:
+    """What was begun and does not go on as it has to, with the better line if there is one."""
+    since = "" if begun is None else f" begun on line {begun}"
+    escape = _ESCAPE.search(problem)
+    if escape is not None:
+        remedy = "write two backslashes for one, or put the value in single quotes"
+        return f"\\{escape[1]} means nothing in double quotes", remedy, None
+    if "quoted scalar" in context and "end of stream" in problem:
+        return "a quote is opened here and never closed", "close it", begun
+    if "parsing a flow" in context:
+        close = "}" if "mapping" in context else "]"
+        what = "{ }" if "mapping" in context else "[ ]"
+        return f"in the {what}{since}, a comma or {close} is expected", "close it, or quote", None
+    if "parsing a block" in context:
+        message = f"this line does not go on with the entries{since}: its indent is another one"
+        return message, "give entries that belong together the same indent", None
+    if "simple key" in context:
+        return "a key without a colon", "write it as in name: value", begun
+    return None
 
 
 def _word(source: str, mark: object) -> str:

@@ -131,7 +131,8 @@ def _read(
         missing = ", ".join(headings[len(cells) :])
         return reject(f"too short: {len(cells)} cells of {size}, missing {missing}")
     if len(cells) > size and form.long == "reject":
-        return reject(f"too long: {len(cells)} cells for {size} columns")
+        columns = "1 column" if size == 1 else f"{size} columns"
+        return reject(f"too long: {len(cells)} cells for {columns}")
     cells += [""] * (size - len(cells))
     record: Record = dict(zip(headings, cells, strict=False))
     for column, convert in converters.items():

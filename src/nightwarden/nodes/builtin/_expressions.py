@@ -26,6 +26,7 @@ from simpleeval import EvalWithCompoundTypes, InvalidExpression  # type: ignore[
 from nightwarden.errors import NodeError
 from nightwarden.nodes.builtin._expression_words import FUNCTIONS, METHODS, OPERATORS
 from nightwarden.nodes.builtin._lookup import part
+from nightwarden.spec.mentions import Mentions
 
 LONGEST_EXPRESSION: Final = 2_000
 MOST_STEPS: Final = 100_000
@@ -123,7 +124,7 @@ def _checked(expression: str) -> str:
     return expression
 
 
-Expression = Annotated[str, AfterValidator(_checked)]
+Expression = Annotated[str, AfterValidator(_checked), Mentions(lambda text: compiled(text).names)]
 """An expression; a mistake in it is found when the workflow is loaded."""
 
 

@@ -19,6 +19,7 @@ from pydantic import AfterValidator
 
 from nightwarden.errors import NodeError
 from nightwarden.nodes.builtin._lookup import part
+from nightwarden.spec.mentions import Mentions
 
 _NAME: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _LONG_NUMBER: Final = re.compile(r"\d{4}")
@@ -63,7 +64,11 @@ def _checked(template: str) -> str:
     return template
 
 
-Template = Annotated[str, AfterValidator(_checked)]
+def _names(template: str) -> set[str]:
+    return {p.name.partition(".")[0] for p in parse(template) if p.name is not None}
+
+
+Template = Annotated[str, AfterValidator(_checked), Mentions(_names)]
 """A text with `{name}` in it; a mistake in it is found when the workflow is loaded."""
 
 
@@ -73,8 +78,7 @@ def fill(template: str, fields: Mapping[str, object]) -> str:
         pieces = parse(template)
     except ValueError as error:
         raise NodeError(str(error), code="template") from error
-    wanted = {piece.name.partition(".")[0] for piece in pieces if piece.name is not None}
-    if missing := sorted(wanted - fields.keys()):
+    if missing := sorted(_names(template) - fields.keys()):
         given = ", ".join(sorted(fields)) or "none"
         raise NodeError(
             f"the template names {', '.join(missing)}, but no such input is given; given: {given}",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from nightwarden.nodes.define import node
 from nightwarden.nodes.io import ABSENT, Absent, outputs
 
 _RAW_CHARS: Final = 1_000
+_ABSOLUTE: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NO_DAY: Final = re.compile(r"\d{1,7}|\d{9,}(\.\d+)?|\d{4}-\d{1,2}")
 
 
 @outputs
@@ -74,14 +77,18 @@ def _record(item: Mapping[str, object], about: Mapping[str, object]) -> dict[str
     tags = item.get("tags")
     terms = [tag.get("term") for tag in tags] if isinstance(tags, list) else []
     link = item.get("link")
+    if link == item.get("id") and not _ABSOLUTE.match(str(link)):
+        link = None  # a guid that was taken for an address
     return {
         "id": item.get("id") or None,
         "title": plain_text(item.get("title")),
         "link": urljoin_or_none(str(about["base"] or ""), str(link)) if link else None,
         "summary": plain_text(item.get("summary")),
-        "published": _moment(item.get("published_parsed")),
+        "published": _moment(item.get("published_parsed"), item.get("published")),
         "published_raw": item.get("published"),
-        "updated": _moment(item.get("updated_parsed")) if "updated" in item else None,
+        "updated": _moment(item.get("updated_parsed"), item["updated"])
+        if "updated" in item
+        else None,
         "author": plain_text(item.get("author")),
         "tags": [term for term in terms if term],
         "feed": about["feed"],
@@ -96,9 +103,12 @@ def _fault(record: Mapping[str, object], seen: set[object]) -> str:
     return ""
 
 
-def _moment(parsed: object) -> str | None:
-    """A parsed date as ISO 8601 in UTC; feedparser hands out times in UTC, or None."""
-    if not isinstance(parsed, time.struct_time):
+def _moment(parsed: object, written: object) -> str | None:
+    """A parsed date as ISO 8601 in UTC; feedparser hands out times in UTC, or None.
+
+    What names no day (a year, a month, seconds since 1970) is no date, though a parser makes one.
+    """
+    if not isinstance(parsed, time.struct_time) or _NO_DAY.fullmatch(str(written).strip()):
         return None
     try:
         return datetime(*parsed[:6], tzinfo=UTC).isoformat().replace("+00:00", "Z")

@@ -190,10 +190,18 @@ def _cut_off(source: str, *, require_end: bool) -> str:
 
 def _title(tree: LexborHTMLParser) -> str:
     for selector in ("head > title", "title", "h1"):
-        found = tree.css_first(selector)
-        if found is not None and (text := " ".join(found.text().split())):
-            return text
+        for found in tree.css(selector):
+            if not _is_drawn(found) and (text := " ".join(found.text().split())):
+                return text
     return _attribute(tree, "meta[property='og:title']", "content")
+
+
+def _is_drawn(node: LexborNode) -> bool:
+    """Whether it belongs to a picture: those have titles of their own."""
+    above = node.parent
+    while above is not None and above.tag != "svg":
+        above = above.parent
+    return above is not None
 
 
 def _language(tree: LexborHTMLParser) -> str:
