@@ -14,6 +14,7 @@ import nightwarden as nw
 from nightwarden import Collect, Context
 from nightwarden.errors import NodeError
 from nightwarden.resuming import resume, resume_session
+from nightwarden.runtime.accounting import current
 from nightwarden.session import Session, run_session
 from nightwarden.spec.workflow import Workflow
 from nightwarden.store import RunBusy, Store, open_store
@@ -197,3 +198,25 @@ def test_a_code_that_names_a_secret_is_no_signature(tmp_path: Path) -> None:
     assert (result.status, result.reason) == ("failed", "asks: refused")
     assert b'"invocation_failed"' in lines
     assert key.encode() not in lines
+
+
+def test_what_one_item_spends_is_on_its_account_alone(tmp_path: Path) -> None:
+    """Also where the step was given no context; a step that fails has an account of its own."""
+
+    async def step(value: int) -> int:
+        if value in (2, 4):
+            current.get().spend(value / 100)
+        if value == 4:
+            current.get().made({"name": "left"})
+        if value == 5:
+            raise NodeError("no")
+        return value
+
+    workflow = line_of(step)
+    result = nw.run(workflow, {"items": list(range(8))}, keep_going=True, store=tmp_path / "s")
+    ended = [e for e in events_of(tmp_path / "s") if e.get("node_id") == "step" and e["attempt"]]
+    spent = {e["lineage"][0]: e["cost_micro_usd"] for e in ended if e.get("cost_micro_usd")}
+    assert spent == {2: 20_000, 4: 40_000}
+    made = [e["lineage"][0] for e in ended if e.get("assets")]
+    assert made == [4]
+    assert result.costs["nodes_micro_usd"] == {"step": 60_000}

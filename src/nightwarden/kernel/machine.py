@@ -129,9 +129,7 @@ class Machine:
             self._handlers[type(stimulus)](stimulus)
         if state.work:
             propagate(state)
-        while (
-            state.active == state.awaiting or state.awaiting or state.status is not None
-        ) and self._quiet():
+        while (not state.active or state.awaiting or state.status is not None) and self._quiet():
             propagate(state)
         out = state.out
         if out:
@@ -288,7 +286,7 @@ class Machine:
         if node.depth == 0 or node.control:
             if node.plan.control_root >= 0:
                 answer(state, item, escalating.named_outputs(node, values))
-            node_settled(state, node, item)
+            node_settled(state, node, item, carried=escalating.carried_by(state, call))
         if node.queue:
             place(state, node)
 

@@ -27,6 +27,7 @@ from nightwarden.runtime.pool import Pool, Worker
 
 FAIR_SHARE: Final = 64
 """How many invocations a worker runs before others get a turn."""
+_UNTOUCHED: Final = Account()
 
 
 class PlainCalls:
@@ -84,15 +85,19 @@ class PlainCalls:
         positional, bare, tell = binding.positional, binding.bare, desk.tell
         journaled = binding.node.type.effectful and bus.records
         announced = binding.node.type.effectful or recorder.watched
+        # Nobody holds on to the account of a step that is given no context.
+        alone = binding.definition.context_name is None
+        account: Account | None = None
         for _ in range(FAIR_SHARE):
             if not queue:
                 return
             invoke = queue.popleft()
-            if queue:
+            if queue and not pool.looking:
                 pool.left_over()
-            account = Account()
+            if account is None or not alone or account != _UNTOUCHED:
+                account = Account()
+                current.set(account)
             worker.call, worker.invoke, worker.account = invoke.call, invoke, account
-            current.set(account)
             began: float | None = None
             if bus.active:
                 began = recorder.begun(invoke) if announced else time.perf_counter()
@@ -115,6 +120,7 @@ class PlainCalls:
                 return
             if outputs is None:
                 self._failed(worker, invoke, failure, arguments)
+                account = None
                 continue
             worker.call = 0
             if worker.halting or worker.timed_out:

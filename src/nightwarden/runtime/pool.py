@@ -49,7 +49,8 @@ class Pool:
 
     `drain` takes invocations off the queue until it is empty, or some more have been done than
     is fair to others; it never raises. `plain` says that the node does not stream. `coming`
-    workers have been called, or have given way to others, and will look at the queue.
+    workers have been called, or have given way to others, and will look at the queue. `looking`
+    says that what is left over will be seen to.
     """
 
     def __init__(self, binding: Binding, drain: Callable[[Pool, Worker], Awaitable[None]]) -> None:
@@ -59,7 +60,7 @@ class Pool:
         self.started = False
         self.plain = False
         self.coming = 0
-        self._looking = False
+        self.looking = False
         self._drain = drain
         self._idle: deque[asyncio.Future[None]] = deque()
 
@@ -95,13 +96,15 @@ class Pool:
         worker.task = asyncio.get_running_loop().create_task(self._work(worker))
 
     def left_over(self) -> None:
-        """A worker takes a call while others wait: see to them once it gives way to the loop."""
-        if not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_soon(self._look)
+        """A worker takes a call while others wait: see to them once it gives way to the loop.
+
+        Once is enough: see `looking`.
+        """
+        self.looking = True
+        asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
-        self._looking = False
+        self.looking = False
         for _ in range(len(self.queue) - self.coming):
             self.call()
 
