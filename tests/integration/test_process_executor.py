@@ -27,6 +27,7 @@ import pytest
 import nightwarden as nw
 from nightwarden import ABSENT, Collect, NodeError, RecoverableError, Registry, RunError, Suspended
 from nightwarden.events import Event, Log, NodeProgress, RecordRejected
+from nightwarden.leash import Leash
 from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.define import NodeDef, definition_of
 from nightwarden.nodes.io import Loss, absent_cause
@@ -176,6 +177,9 @@ ELSEWHERE: set[int] = set()
 
 @pytest.fixture(autouse=True)
 def _only_this_tests_processes() -> None:
+    leash = Leash()
+    leash.command("true", ())  # the guard of this process is there from its first leash on
+    leash.kill()
     ELSEWHERE.clear()
     ELSEWHERE.update(children())
 

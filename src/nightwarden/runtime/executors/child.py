@@ -104,6 +104,8 @@ class Child:
     def _kill(self) -> None:
         if not self._buried and self._process.returncode is None:
             self._leash.kill()
+            with contextlib.suppress(ProcessLookupError):  # should its mark have been tidied away
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _started(fd: int, leash: Leash) -> subprocess.Popen[bytes]:
