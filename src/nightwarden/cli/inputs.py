@@ -65,7 +65,7 @@ def _value(name: str, text: str, annotation: Any) -> object:
         text = text[1:]
     elif text.startswith("@"):
         return _file_value(name, text[1:], annotation)
-    return text if _is_text(annotation) else _parsed(text)
+    return text if _is_text(annotation) else _parsed(name, text, annotation)
 
 
 def _file_value(name: str, file: str, annotation: Any) -> object:
@@ -79,7 +79,7 @@ def _file_value(name: str, file: str, annotation: Any) -> object:
         return read_items(text, file, get_args(shape)[0])
     if shape is str:
         return text
-    return text.strip() if _is_text(shape) else _parsed(text)
+    return text.strip() if _is_text(shape) else _parsed(name, text, annotation)
 
 
 def _read(file: str, what: str) -> str:
@@ -92,12 +92,19 @@ def _read(file: str, what: str) -> str:
         raise Usage(f"{what}: {file} is not UTF-8 text (byte {error.start})") from error
 
 
-def _parsed(text: str) -> object:
+def _parsed(name: str, text: str, annotation: Any) -> object:
     """JSON where it is some; else the text, for the type check to judge."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if text.lstrip()[:1] in ("[", "{") and not _takes_text(annotation):
+            raise Usage(f"input {name}: it is no JSON: {error}") from error
         return text
+
+
+def _takes_text(annotation: Any) -> bool:
+    """Whether a text is one of the things an input may be."""
+    return annotation in (Any, object) or any(_is_text(kind) for kind in get_args(annotation))
 
 
 def _is_text(annotation: Any) -> bool:

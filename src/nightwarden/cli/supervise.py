@@ -119,10 +119,10 @@ def supervise(
         float | None,
         typer.Option("--cost-cap", metavar="USD", help="What its looks may cost, in dollars."),
     ] = None,
-    boundaries: Annotated[
+    no_boundaries: Annotated[
         bool,
-        typer.Option(" /--no-boundaries", help="Look when a monitor holds only, not at turns."),
-    ] = True,
+        typer.Option("--no-boundaries", help="Look when a monitor holds only, not at turns."),
+    ] = False,
     quiet: Quiet = False,
     store: Store = None,
     debug: Debug = False,  # noqa: ARG001  (seen by main)
@@ -143,7 +143,7 @@ def supervise(
         cooldown=cooldown,
         max_evals=max_evals,
         cost_cap=cost_cap,
-        boundaries=boundaries,
+        boundaries=not no_boundaries,
     )
     out = Output(quiet=quiet)
     spec = spec_of(wanted, out)

@@ -49,7 +49,8 @@ def _sqlite_path(text: str) -> Path:
         named = named.removeprefix("//") if named.startswith("//") else named
         if not named or named == ":memory:":
             raise StoreError(f"store {text!r} names no file: write sqlite:PATH")
-        return _file_in(Path(named))
+        path = Path(named)
+        return path if path.suffix and not path.is_dir() else _file_in(path)
     scheme, separator, _ = text.partition("://")
     if separator:
         raise StoreError(
