@@ -267,6 +267,19 @@ def test_a_mistake_is_reported_with_the_line_that_made_it(
     assert first < (problem.line or 0) <= first + 2
 
 
+def test_what_mends_a_type_is_said_as_it_is_written_in_python() -> None:
+    w = workflow("x", catalog=CATALOG)
+    urls = w.input("urls", list[str])
+    w.add(t.shout, id="whole", text=urls)
+    w.add(t.album, id="all", titles=w.add(t.shout, id="each", text=urls.each()))
+    with pytest.raises(SpecError) as caught:
+        w.build()
+    assert [p.remedy for p in caught.value.problems] == [
+        "fan the list out: inputs.urls.each()",
+        "gather the items first: each.collect()",
+    ]
+
+
 def test_leaving_the_block_reports_everything_at_once() -> None:
     def unfinished() -> None:
         with workflow("x", catalog=CATALOG) as w:

@@ -121,14 +121,15 @@ class _Edges:
 
     def _mend(self, edge: EdgeSpec, given: Any, wanted: Any) -> str:
         """What would make the edge fit, if it is something simple."""
-        written = "$" + _shown(edge).removesuffix(".output")
+        python = self._workflow.file.endswith(".py")
+        written = ("" if python else "$") + _shown(edge).removesuffix(".output")
         below = edge.source != INPUTS and edge.source in self._analysis.scopes
         items = below and bool(edge_scope(edge, self._workflow, self._analysis.scopes))
         if items and assignable(list[given], wanted) is not False:
-            return f"gather the items first: {written}[]"
+            return f"gather the items first: {written}{'.collect()' if python else '[]'}"
         one = get_args(given)[0] if get_origin(given) is list and not mark_of(edge.source) else None
         if one is not None and assignable(one, wanted) is not False:
-            return f"fan the list out: {written}[*]"
+            return f"fan the list out: {written}{'.each()' if python else '[*]'}"
         fitting = [n for n, t in record_fields(given).items() if assignable(t, wanted)]
         if fitting:
             return "wire one of its fields: " + ", ".join(f"{written}.{n}" for n in fitting)
