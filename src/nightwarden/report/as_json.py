@@ -14,6 +14,7 @@ from nightwarden.lineage import show
 from nightwarden.report.folding import RunReport
 from nightwarden.report.spending import days_json, models_json
 from nightwarden.report.standing import NodeState
+from nightwarden.report.steering import steering_json
 from nightwarden.report.timeline import Timeline
 
 FORMAT: Final = 1
@@ -51,6 +52,7 @@ def report_json(report: RunReport) -> dict[str, object]:
             }
             for found in report.interventions
         ],
+        "steering": steering_json(report.steering),
         "failures": [asdict(failure) for failure in report.failures],
         "rejected": dict(report.rejected),
         "rejects": [

@@ -4,7 +4,8 @@
              ├─▶ Interventions      what was decided
              ├─▶ StandingFold       how each node stands
              ├─▶ CostFold           what it cost
-             └─▶ TimelineFold       when it was at work
+             ├─▶ TimelineFold       when it was at work
+             └─▶ Steering           who watched its agents, and what was said to them
 
 A record may hold several ends: a resumed run goes on behind the last one. The last end counts,
 and only if nothing follows it; a failure that a later attempt made good is told as such. Values
@@ -34,6 +35,7 @@ from nightwarden.report.missing import (
 )
 from nightwarden.report.picture import innermost_roots
 from nightwarden.report.standing import NodeState, StandingFold
+from nightwarden.report.steering import Steering
 from nightwarden.report.timeline import Timeline, TimelineFold
 
 Plain = Mapping[str, Any]
@@ -90,6 +92,7 @@ class RunReport:
     nodes: Sequence[Plain] = ()
     states: Sequence[NodeState] = ()
     timeline: Timeline = field(default_factory=Timeline)
+    steering: Steering = field(default_factory=Steering)
     record: str = ""
 
     @property
@@ -124,7 +127,7 @@ class _Fold:
 
     def take(self, event: Plain) -> None:
         closed = self._interventions.take(event)
-        for fold in (self._standing, self._money, self._timeline):
+        for fold in (self._standing, self._money, self._timeline, self._report.steering):
             fold.take(event)
         if closed is not None and closed.became in ("stopped", "never_ran", "retry_never_ran"):
             self._broken[_place(closed.escalation)] = closed.id

@@ -124,6 +124,7 @@ def _sections(report: RunReport) -> Iterator[tuple[str, str, Markup]]:
     found = {
         ("Missing", "missing"): parts.missing(report),
         ("Decisions", "decisions"): parts.interventions(report),
+        ("Steering", "steering"): parts.steering(report),
         ("Failures", "failures"): parts.failures(report),
         ("Graph", "graph"): _graph(report),
         ("Timeline", "timeline"): _timeline(report),

@@ -113,6 +113,23 @@ def _sticky(found: Intervention) -> list[object]:
     return [name, found.place, found.escalation.get("detail"), decided, became]
 
 
+def steering(report: RunReport) -> Markup:
+    """Who watched the run's agents, and every word that was left for one."""
+    watchers = [[w.name, w.told] for w in report.steering.watchers.values()]
+    words = [
+        [w.author, w.node or "the first to ask", w.text, w.fate, w.at]
+        for w in report.steering.words.values()
+    ]
+    caption = count(len(words), "message")
+    heads = ["From", "To", "Text", "Became", "Left at"]
+    return joined(
+        [
+            table("Supervisors over running agents", ["Supervisor", "What it did"], watchers),
+            folded(caption, table(caption, heads, words), len(words)),
+        ]
+    )
+
+
 def failures(report: RunReport) -> Markup:
     """What failed without anybody being asked."""
     rows = [

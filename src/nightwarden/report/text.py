@@ -28,6 +28,7 @@ from nightwarden.report.costing import by_model
 from nightwarden.report.folding import RunReport
 from nightwarden.report.missing import Missing, kept_of, unfinished_text
 from nightwarden.report.standing import COUNTS
+from nightwarden.report.steering import steering_text
 from nightwarden.report.telling import no_end, output_text, short, told
 
 _KEY: Final = 12
@@ -41,6 +42,7 @@ def report_text(report: RunReport, *, width: int = 100) -> str:
         _head(report, width),
         _section("Missing", _missing(report, width)),
         _section("Interventions", _interventions(report, width)),
+        _section("Steering", _steering(report, width)),
         _section("Failures nobody was asked about", _failures(report, width)),
         _section("Rejected records", _rejected(report)),
         _section("Warnings", _warnings(report, width)),
@@ -112,6 +114,17 @@ def _interventions(report: RunReport, width: int) -> Iterator[str]:
         yield f"  {text(found.id):<5} {SHIELD} {found.place}"
         for name, value in told(found, report.afterwards.get(found.id, "")):
             yield from _field(name, value, width, indent=" " * 8)
+
+
+def _steering(report: RunReport, width: int) -> Iterator[str]:
+    for who, what in steering_text(report.steering):
+        yield from textwrap.wrap(
+            f"{who}: {what}",
+            width,
+            initial_indent="  ",
+            subsequent_indent="      ",
+            break_on_hyphens=False,
+        )
 
 
 def _failures(report: RunReport, width: int) -> Iterator[str]:
