@@ -32,8 +32,9 @@ from nightwarden.cli.options import (
     Trust,
 )
 from nightwarden.cli.output import Output
-from nightwarden.cli.run import Wanted, perform
+from nightwarden.cli.run import perform
 from nightwarden.cli.supervising import Limits
+from nightwarden.cli.wanted import Wanted
 
 PERSON: Final = "operator"
 

@@ -25,7 +25,7 @@ from nightwarden.cli.running import near
 from nightwarden.cli.supervising import switched
 
 if TYPE_CHECKING:
-    from nightwarden.cli.run import Wanted
+    from nightwarden.cli.wanted import Wanted
     from nightwarden.store.contract import RunEntry
     from nightwarden.store.sqlstore import SqlStore
 

@@ -7,9 +7,6 @@ Read next: `supervising.py`, `running.py`, `inputs.py`, `detaching.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from nightwarden.cli.options import (
@@ -40,29 +37,11 @@ from nightwarden.cli.options import (
 )
 from nightwarden.cli.output import Output
 from nightwarden.cli.supervising import Limits, bounds_of, switched
+from nightwarden.cli.wanted import Wanted
 
 if TYPE_CHECKING:
     from nightwarden.cli.tracing import Tracer
     from nightwarden.settings import Settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What the options of a run come to. None where an option was not given."""
-
-    file: Path
-    input: Sequence[str]
-    inputs: Path | None
-    nodes: Sequence[Path]
-    trust: bool
-    supervise: str | None
-    limits: Limits
-    supervisors: str | None
-    max_cost: float | None
-    keep_going: bool
-    store: str | None
-    run_id: str | None
-    strict_exit: bool
 
 
 def run(
