@@ -125,8 +125,14 @@ class CauseTable:
     def charge(self, causes: CauseSet) -> Cause:
         """The cause an item is charged to: of the strongest kind, the first on its way."""
         known = self._causes
-        return min((known[n] for n in causes), key=lambda c: (-c.kind, c.order, c.number))
+        return min((known[n] for n in causes), key=rank)
 
     def ordered(self, causes: CauseSet) -> list[Cause]:
-        """The causes in topological order; for lists people read."""
-        return sorted((self._causes[n] for n in causes), key=lambda c: (c.order, c.number))
+        """The causes in topological order, those of one node by item; for lists people read."""
+        found = (self._causes[n] for n in causes)
+        return sorted(found, key=lambda c: (c.order, c.lineage, c.number))
+
+
+def rank(cause: Cause) -> tuple[int, int, Lineage, int]:
+    """What an item is charged to rather, first: the same whichever of two came about first."""
+    return -cause.kind, cause.order, cause.lineage, cause.number

@@ -17,7 +17,7 @@ Read next: `reading.py`.
 from __future__ import annotations
 
 from nightwarden.errors import KernelBug
-from nightwarden.kernel.causes import NO_CAUSES, Absent, Carried, CauseSet, Kind
+from nightwarden.kernel.causes import NO_CAUSES, Absent, Carried, CauseSet, Kind, rank
 from nightwarden.kernel.effects import CloseRoot, Resume
 from nightwarden.kernel.plan import EdgeKind
 from nightwarden.kernel.state import (
@@ -77,10 +77,8 @@ def _take_absent(state: State, item: Item, exit_: int, absent: Absent) -> None:
         return
     cause = state.causes.charge(absent.causes)
     before = group.missing.get(index)
-    if before is not None:
-        known = state.causes[before.cause]
-        if (-known.kind, known.order, known.number) <= (-cause.kind, cause.order, cause.number):
-            return
+    if before is not None and rank(state.causes[before.cause]) <= rank(cause):
+        return
     group.missing[index] = Missing(item.lineage, cause.number, item.label)
 
 

@@ -297,7 +297,6 @@ def absent_outputs_of(state: State, call: Call, absent: Absent) -> None:
     if call.group is not None:
         # Nothing was emitted: the group that was opened for it never counts.
         call.group.root.open_groups.pop(call.group.number, None)
-        call.group.root.paused.pop(call.number, None)
     release_reader(state, call, absent)
     absent_outputs(state, call.node, call.item, absent)
 
@@ -348,12 +347,12 @@ def _fail(state: State, waiting: Escalated, decision: Decision) -> None:
 
 def stopped_by_failure(state: State, call: Call) -> None:
     """A reader was cancelled because something failed reached it: it fails with that cause."""
-    settle_failed(state, call, _failure_met(call))
+    settle_failed(state, call, _failure_met(state, call))
 
 
 def never_began(state: State, call: Call) -> None:
     """Something failed reached a reader before it began: it is pruned, as if it had come first."""
-    node, absent = call.node, _failure_met(call)
+    node, absent = call.node, _failure_met(state, call)
     node.pruned += 1
     node.pruned_lost += 1
     cause = state.causes.charge(absent.causes)
@@ -361,11 +360,11 @@ def never_began(state: State, call: Call) -> None:
     absent_outputs_of(state, call, absent)
 
 
-def _failure_met(call: Call) -> Absent:
-    failed = [b.failed for b in (call.buffers or {}).values() if b.failed is not None]
-    if not failed:
+def _failure_met(state: State, call: Call) -> Absent:
+    failed = reading.failure_met(state, call)
+    if failed is None:
         raise KernelBug(f"{call.node.plan.id}: halted for no reason")
-    return failed[0]
+    return failed
 
 
 def settle_failed(state: State, call: Call, absent: Absent) -> None:

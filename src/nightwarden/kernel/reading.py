@@ -101,6 +101,15 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
         halt(state, buffer.reader, gently=False)
 
 
+def failure_met(state: State, call: Call) -> Absent | None:
+    """All that has failed in the streams of a reader, whichever of them came first."""
+    met = None
+    for buffer in (call.buffers or {}).values():
+        if buffer.failed is not None:
+            met = merge(state, met, buffer.failed)
+    return met
+
+
 def request(state: State, call: Call, slot: str, look_ahead: int) -> None:
     """The reader wants its next item, and may be shown more."""
     assert call.buffers is not None

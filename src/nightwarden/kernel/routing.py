@@ -197,10 +197,10 @@ def _prepare(state: State, call: Call) -> bool:
         for slot, value in zip(node.plan.slots, call.inputs, strict=True):
             if type(value) is Buffer:
                 call.buffers[slot.name] = value
-        failed = [b.failed for b in call.buffers.values() if b.failed is not None]
-        if failed:
+        failed = reading.failure_met(state, call)
+        if failed is not None:
             state.active -= 1
-            prune(state, node, call.item, failed[0], list(call.inputs))
+            prune(state, node, call.item, failed, list(call.inputs))
             return False
         for buffer in call.buffers.values():
             buffer.reader = call

@@ -90,10 +90,8 @@ def _drop_delays(state: State) -> None:
         call.node.failed += 1
         state.active -= 1
     state.delayed.clear()
-    for node in state.nodes:
-        for call in queued:
-            if call.node is node:
-                node.queue.remove(call)
+    for call in queued:
+        call.node.queue.remove(call)
 
 
 def place_freed(state: State, node: Node) -> None:

@@ -8,8 +8,6 @@ Read next: `machine.py`.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from nightwarden.kernel.state import Call, State
 
 
@@ -36,9 +34,5 @@ def is_idle(state: State) -> bool:
     behind = state.active - state.awaiting
     if behind == 0 or not state.awaiting or not any(root.paused for root in state.roots):
         return behind == 0
-    waiting = Counter(c.node.index for c in state.calls.values() if c.awaiting and not c.away)
-    return behind == sum(
-        len(node.queue)
-        for node in state.nodes
-        if node.queue and node.running == waiting[node.index]
-    )
+    # Only who waits is at work, and all that is queued is queued behind them.
+    return behind == sum(len(node.queue) for node in state.nodes)
