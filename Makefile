@@ -12,10 +12,10 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types law unit integration fresh bench soak drawn mutants pages lock format clean
+.PHONY: help setup demo test lint types law unit integration test-claude fresh bench soak drawn mutants pages lock format clean
 
 help:  ## what can be made
-	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 setup: $(READY)  ## the package and its tools in .venv
 
@@ -44,6 +44,11 @@ unit: setup  ## the pure parts, with the same examples every time; under a minut
 integration: setup  ## servers, files, processes, terminals
 	$(PYTEST) -o faulthandler_timeout=180 --hypothesis-profile=ci tests/integration
 
+test-claude: setup  ## the real Claude Code on a model of this machine; installs it, some 400 MB
+	@$(BIN)/python -m pip install -qq --editable '.[claude]' || \
+	echo '!! Claude Code cannot be installed here: what needs it is NOT tested' >&2
+	$(PYTEST) -rfs -o faulthandler_timeout=180 tests/claude
+
 fresh:  ## what a newcomer does with what is committed: clone, demo, test
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	git clone --quiet . "$$dir/nightwarden" && \
@@ -59,7 +64,7 @@ drawn: setup  ## many more random examples of the unit tests; takes long
 	$(BIN)/pytest --hypothesis-profile=soak tests/unit
 
 mutants: setup  ## small wrongs in the kernel, to see which of them no test minds; ten minutes
-	$(BIN)/python tests/mutants/mutate.py --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
+	$(BIN)/python tests/mutants/mutate.py --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(RESULTS),--results $(RESULTS))
 
 pages: setup  ## the pages that are written from the code: docs/reference/events.md
 	$(BIN)/python tools/events_reference.py

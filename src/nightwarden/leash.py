@@ -9,7 +9,8 @@ process, a shell of a few lines that waits for the other end of its input to clo
 before the program begins, in a folder that is renamed before marks are read; one that comes too
 late finds no folder, and its program never begins. So none slips through between.
 
-What leaves its group (`setsid`) is not held.
+What leaves its group (`setsid`) is held only where the program was given a mark in its environment,
+which everything it starts inherits, and the system shows environments (`/proc`).
 
 Read next: `agents/shell.py`, `agents/toolset.py`, `runtime/executors/child.py`.
 """
@@ -34,21 +35,34 @@ trap '' INT TERM HUP QUIT
 while read -r _; do :; done
 mv "$0" "$0.gone" || exit
 for mark in "$0.gone"/*/*; do kill -s KILL -- "-${mark##*/}"; done
+for sought in "$0.gone"/*/sought "$0.gone"/*/sought; do  # twice: one may just be starting another
+    for one in $(grep -lsFf "$sought" /proc/[0-9]*/environ); do
+        one=${one#/proc/}; kill -s KILL "${one%/environ}"
+    done
+done
 rm -rf "$0.gone"
 """
 _SHELL: Final = "/bin/sh"
 _TIDYING_S: Final = 2.0
+_SOUGHT: Final = "sought"
+_ROUNDS: Final = 5
 
 
 class Leash:
-    """One program. Whoever starts it has to make it the first of a group of its own."""
+    """One program. Whoever starts it has to make it the first of a group of its own.
 
-    def __init__(self) -> None:
+    `sought` is a variable, as `NAME=value`, that it is started with: long, and its own.
+    """
+
+    def __init__(self, sought: str = "") -> None:
+        self._sought = sought
         self._marks: Path | None = None
 
     def command(self, command: str, arguments: Sequence[str]) -> list[str]:
         """What to start instead of a command. Raises `OSError` where no folder can be made."""
-        self._marks = Path(tempfile.mkdtemp(dir=_guarded()))
+        self._marks = Path(tempfile.mkdtemp(dir=guarded()))
+        if self._sought:
+            (self._marks / _SOUGHT).write_text(self._sought)
         return [_SHELL, "-c", _MARK, str(self._marks), command, *arguments]
 
     def kill(self) -> None:
@@ -62,7 +76,39 @@ class Leash:
             for mark in gone.iterdir():
                 with contextlib.suppress(OSError, ValueError):
                     os.killpg(int(mark.name), signal.SIGKILL)
+        if self._sought:
+            kill_bearing(self._sought)
         shutil.rmtree(gone, ignore_errors=True)
+
+
+def kill_bearing(sought: str, processes: Path = Path("/proc")) -> int:
+    """Kill what has this variable in its environment; how many there were. Looks again until none
+    is left, for what is killed may just have started another. Does nothing without `/proc`."""
+    killed = 0
+    for _ in range(_ROUNDS):
+        found = [pid for pid in _pids(processes) if sought.encode() in _variables(processes, pid)]
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            break
+        killed += len(found)
+    return killed
+
+
+def _pids(processes: Path) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(processes) if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _variables(processes: Path, pid: int) -> list[bytes]:
+    """Empty for what is gone, is somebody else's, or has ended and waits to be noticed."""
+    try:
+        return (processes / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 class _Guard:
@@ -100,8 +146,9 @@ _guards: Final[list[_Guard]] = []
 _lock = threading.Lock()
 
 
-def _guarded() -> Path:
-    """The folder a guard of this process looks into."""
+def guarded() -> Path:
+    """The folder a guard of this process looks into. It is removed when this process is gone,
+    with all that is in it."""
     with _lock:
         if not _guards or not _guards[-1].watches:
             _guards.append(_Guard())

@@ -655,6 +655,7 @@ def judge(schema: dict[str, Any]) -> dict[str, Any]:
     ("properties", "says"),
     [
         ({"tools": ["shel"]}, "tools"),
+        ({"backend": "codex"}, "backend"),
         ({"max_turns": 0}, "max_turns"),
         ({"max_cost_usd": -1}, "max_cost_usd"),
         ({"timeout_s": 0}, "timeout_s"),

@@ -224,3 +224,39 @@ def test_an_engine_that_ends_leaves_no_guard_and_no_folder(tmp_path: Path, tmpdi
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert is_gone(int(done.stdout))
     assert list(tmpdir.iterdir()) == []
+
+
+LEASHED = """
+import os, subprocess, sys, time
+from nightwarden.leash import Leash
+
+leash = Leash("A_MARK=" + sys.argv[1])
+command = leash.command("sh", ["-c", "setsid sleep 600 & echo $! > left; wait"])
+subprocess.Popen(command, env={**os.environ, "A_MARK": sys.argv[1]}, start_new_session=True)
+while not (os.path.exists("left") and os.path.getsize("left")):
+    time.sleep(0.01)
+if sys.argv[2] == "kill":
+    leash.kill()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
+@pytest.mark.parametrize("how", ["kill", "SIGKILL"])
+def test_what_left_the_group_ends_too_where_it_bears_a_mark(tmp_path: Path, how: str) -> None:
+    """The processes of a program that starts sessions of its own."""
+    engine = subprocess.Popen(
+        [sys.executable, "-c", LEASHED, f"{how}-0123456789abcdef", how],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with engine:
+        assert engine.stdout is not None
+        assert engine.stdout.readline() == b"ready\n"
+        (left,) = numbers(tmp_path, "left")
+        if how == "SIGKILL":
+            engine.kill()
+        assert is_gone(left)
+        engine.kill()

@@ -22,7 +22,7 @@ from pydantic_ai.settings import ModelSettings
 
 from nightwarden.agents.budget import BudgetRefused, TurnBudget
 from nightwarden.agents.building import build, metered
-from nightwarden.agents.metering import Meter
+from nightwarden.agents.meter import Meter
 from nightwarden.errors import ModelError
 
 CHAT = "openai-chat:gpt-5"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nightwarden.agents.budget import TurnBudget
-from nightwarden.agents.metering import Tally
+from nightwarden.agents.meter import Tally
 from nightwarden.agents.standing import COST, TURNS, Standing
 from nightwarden.events import BudgetExceeded, BudgetWarning, Event, UsageProgress
 from nightwarden.nodes.working import WorkLimits

@@ -31,7 +31,7 @@ from nightwarden.verdict import Decision, Escalation
 
 if TYPE_CHECKING:
     from nightwarden.agents.conversation import Answer, Conversation
-    from nightwarden.agents.metering import Meter, Tally
+    from nightwarden.agents.meter import Meter, Tally
     from nightwarden.agents.patient import Sleep
 
 BUDGET: Final = "supervisor"
@@ -109,7 +109,7 @@ class Adjudicator(SupervisorBase):
 
     async def _meter(self, escalation: Escalation) -> Meter:
         await asyncio.to_thread(_load)
-        from nightwarden.agents.metering import Meter  # noqa: PLC0415  (loaded by now)
+        from nightwarden.agents.meter import Meter  # noqa: PLC0415  (loaded by now)
 
         reader = self._reader
         return Meter(

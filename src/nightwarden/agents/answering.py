@@ -22,6 +22,7 @@ Schema = dict[str, Any]
 LONGEST_WORDS: Final = 1_000
 _MOST_PROBLEMS: Final = 10
 _REF: Final = "#/$defs/"
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def needs_patch(escalation: Escalation) -> bool:
@@ -98,11 +99,25 @@ def _outputs(declared: Mapping[str, object], defs: Schema) -> Schema:
     """Every declared slot with its own schema; what several schemas share goes to one place."""
     slots = {}
     for number, (slot, schema) in enumerate(declared.items()):
-        own = dict(schema) if isinstance(schema, Mapping) else {}
+        own = dict(schema) if isinstance(schema, Mapping) and _moves(schema) else {}
+        own.pop("$schema", None)
         for name, part in own.pop("$defs", {}).items():
             defs[f"s{number}_{name}"] = _renamed(part, number)
         slots[slot] = _renamed(own, number)
     return _object(**slots)
+
+
+def _moves(schema: Any) -> bool:
+    """Whether a schema means the same as a part of another: one that refers to itself by other
+    ways than `$defs`, has a name, or is of an older draft stays out; its check is made later."""
+    if isinstance(schema, list):
+        return all(map(_moves, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    ref, draft = schema.get("$ref", _REF), schema.get("$schema", _DRAFT)
+    of_its_own = any(name in schema for name in ("$id", "$anchor", "$dynamicRef", "definitions"))
+    known = not isinstance(ref, str) or ref.startswith(_REF)
+    return known and draft == _DRAFT and not of_its_own and all(map(_moves, schema.values()))
 
 
 def _renamed(schema: Any, number: int) -> Any:

@@ -16,7 +16,8 @@ from pydantic_ai.embeddings.base import EmbeddingModel
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.providers import Provider as ProviderClient
 
-from nightwarden.agents.metering import Meter, MeteredModel
+from nightwarden.agents.meter import Meter
+from nightwarden.agents.metering import MeteredModel
 from nightwarden.agents.models import Model
 from nightwarden.agents.patient import PatientModel, Sleep
 from nightwarden.agents.providers import Protocol

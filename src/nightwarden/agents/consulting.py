@@ -25,7 +25,7 @@ from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.answers import describe
 
 if TYPE_CHECKING:
-    from nightwarden.agents.metering import Meter
+    from nightwarden.agents.meter import Meter
     from nightwarden.agents.patient import Sleep
 
 Protect = Callable[[str, str], None]
@@ -113,7 +113,7 @@ class Consultant:
 
     async def _meter(self) -> Meter:
         await asyncio.to_thread(_load)
-        from nightwarden.agents.metering import Meter  # noqa: PLC0415  (loaded by now)
+        from nightwarden.agents.meter import Meter  # noqa: PLC0415  (loaded by now)
 
         return Meter(
             self.budget,

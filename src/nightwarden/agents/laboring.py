@@ -28,39 +28,21 @@ from pydantic_ai.output import OutputSpec
 from pydantic_graph import End
 
 from nightwarden.agents.budget import TurnBudget
-from nightwarden.agents.metering import Tally
+from nightwarden.agents.meter import Tally
+from nightwarden.agents.rules import instructions
 from nightwarden.agents.standing import COST, SECONDS, TURNS, Standing
 from nightwarden.agents.tools import Tools
 from nightwarden.agents.toolset import toolsets
 from nightwarden.agents.trouble import trouble
 from nightwarden.errors import NodeError
 from nightwarden.events.agent import AssistantText, LlmStepFinished, ToolFailed, UserPrompt
-from nightwarden.nodes.working import Desk, Task, Work
+from nightwarden.nodes.working import Desk, LimitReached, Task, Work
 
 ANSWER: Final = "answer"
 """The tool a judge answers by."""
 
-_RULES: Final = """\
-You work on a task by yourself, in one folder of files, with the tools you are offered. Paths are
-relative to that folder. Nobody answers questions: decide, do, and check what you did by running
-it. A message that comes while you work is from a person, or, where it begins [supervisor …], from
-a supervisor who watches; take it into account and go on.
-
-You have {turns} turns at most. {ending}"""
-_ENDS_IN_TEXT: Final = (
-    "When the task is done, or cannot be done, answer without calling a tool: say in at most "
-    "{chars} characters what you did and what is left. That text is your result."
-)
-_ENDS_IN_ANSWER: Final = (
-    "When you know the answer, give it through the tool `answer`, once. Judge by what you have "
-    "seen, not by what is claimed."
-)
 _MOST_PROBLEMS: Final = 5
 _MONEY: Final = ("model:budget", "model:run-budget")
-
-
-class LimitReached(NodeError):
-    """An agent had to end before it was done."""
 
 
 async def labor(
@@ -187,7 +169,7 @@ class Labor:
         agent: Agent[None, Any] = Agent(
             model,
             name="agent",
-            instructions=self._instructions(),
+            instructions=instructions(task, self._desk.mask, answer_by=ANSWER),
             output_type=self._output(),
             toolsets=toolsets(task, Tools(task), self._desk),
             # Wrong calls and wrong answers count apart; the turns bound them all.
@@ -196,13 +178,6 @@ class Labor:
         if task.schema is None:
             agent.output_validator(self._check_size)
         return agent
-
-    def _instructions(self) -> str:
-        limits, chars = self._task.limits, self._task.limits.max_output_chars
-        ending = _ENDS_IN_ANSWER if self._task.schema else _ENDS_IN_TEXT.format(chars=chars)
-        rules = _RULES.format(turns=limits.max_turns, ending=ending)
-        own = self._desk.mask(self._task.instructions.strip())
-        return f"{rules}\n\n{own}" if own else rules
 
     def _check_size(self, text: str) -> str:
         most = self._task.limits.max_output_chars

@@ -19,7 +19,7 @@ from nightwarden.events.agent import BudgetExceeded, BudgetWarning, UsageProgres
 from nightwarden.nodes.working import WorkLimits
 
 if TYPE_CHECKING:
-    from nightwarden.agents.metering import Tally
+    from nightwarden.agents.meter import Tally
 
 COST: Final = "cost_usd"
 TURNS: Final = "turns"

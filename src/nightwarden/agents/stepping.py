@@ -18,6 +18,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from nightwarden.agents.claude.starting import check_backend
 from nightwarden.agents.models import Model, resolve
 from nightwarden.agents.prices import BOTH_WAYS
 from nightwarden.agents.purse import SharedBudget, StepPurse, Till
@@ -28,15 +29,21 @@ from nightwarden.runtime.paying import NamedModel, Payer
 from nightwarden.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from nightwarden.agents.metering import Meter
+    from nightwarden.agents.meter import Meter, Tally
     from nightwarden.agents.patient import Sleep
     from nightwarden.agents.turns import Question
 
+CLAUDE_CODE: Final = "claude_code"
 ONE_WAY: Final = ("input",)
 """How tokens go where vectors come back."""
 
 Protect = Callable[[str, str], None]
 """Masks a value, by name, in everything the run says from here on."""
+
+
+def ways_of(named: NamedModel) -> tuple[str, ...]:
+    """How tokens go between a step and its model."""
+    return ONE_WAY if named.embeds else BOTH_WAYS
 
 
 class StepModels:
@@ -92,13 +99,15 @@ class StepModels:
         """Raise `ModelError` for the first of these models that cannot be had."""
         for each in named:
             try:
-                self.resolve(each.name, ONE_WAY if each.embeds else BOTH_WAYS)
+                model = self.resolve(each.name, ways_of(each))
+                if each.backend == CLAUDE_CODE:
+                    check_backend(model)
             except ModelError as error:
                 raise ModelError(f"{each.node_id}: {error}") from error
 
     async def built(self, model: Model, *, embeds: bool = False) -> Any:
         """The provider's client for a model; the library is loaded with the first."""
-        self._use_key(model)
+        self.use_key(model)
         key = (model.name, embeds)
         async with self._building:  # one client, however many calls begin at once
             if key not in self._built:
@@ -112,7 +121,7 @@ class StepModels:
         for client in built.values():
             await client.__aexit__(None, None, None)
 
-    def _use_key(self, model: Model) -> None:
+    def use_key(self, model: Model) -> None:
         """Only what is used has to be masked."""
         if model.key:
             self._protect(model.key_name, model.key)
@@ -186,6 +195,8 @@ class AskedModel:
 
     async def work(self, task: Task, desk: Desk) -> Work:
         """A piece of work with tools, turn after turn, on one meter."""
+        if task.backend == CLAUDE_CODE:
+            return await self._claude_code(task, desk)
         model = self._models.resolve(self.name)
         built = await self._models.built(model)
         await asyncio.to_thread(importlib.import_module, "nightwarden.agents.laboring")
@@ -196,6 +207,25 @@ class AskedModel:
         asked = metered(built, meter, sleep=self._models.sleep)
         return await labor(asked, task, desk, meter.tally, self._own)
 
+    async def _claude_code(self, task: Task, desk: Desk) -> Work:
+        """As `work`, by another worker; whatever models it asks, all of it is one account."""
+        model = self._models.resolve(self.name)
+        check_backend(model)
+        await asyncio.to_thread(importlib.import_module, "nightwarden.agents.claude.working")
+        from nightwarden.agents.claude.proxy import Payable  # noqa: PLC0415  (loaded by now)
+        from nightwarden.agents.claude.working import labor  # noqa: PLC0415
+        from nightwarden.agents.meter import Tally  # noqa: PLC0415
+
+        tally = Tally()
+
+        def payable(name: str) -> Payable:
+            asked = model if name == model.id else self._models.resolve(f"anthropic:{name}")
+            self._models.use_key(asked)
+            most = task.limits.max_tokens
+            return Payable(asked, self._meter(asked, max_tokens=most, stream=False, tally=tally))
+
+        return await labor(model, task, desk, tally=tally, budget=self._own, payable=payable)
+
     async def _metered(self, max_tokens: int, *, stream: bool) -> Any:
         model = self._models.resolve(self.name)
         built = await self._models.built(model)
@@ -204,8 +234,10 @@ class AskedModel:
         meter = self._meter(model, max_tokens=max_tokens, stream=stream)
         return metered(built, meter, sleep=self._models.sleep)
 
-    def _meter(self, model: Model, *, max_tokens: int, stream: bool) -> Meter:
-        from nightwarden.agents.metering import Meter  # noqa: PLC0415  (loaded by now)
+    def _meter(
+        self, model: Model, *, max_tokens: int, stream: bool, tally: Tally | None = None
+    ) -> Meter:
+        from nightwarden.agents.meter import Meter  # noqa: PLC0415  (loaded by now)
 
         purse = StepPurse(
             self._models.till, self._payer, model=model.name, own=self._own, stream=stream
@@ -216,6 +248,7 @@ class AskedModel:
             model=model.name,
             journal=self._payer,
             max_output_tokens=max_tokens,
+            tally=tally,
         )
 
 

@@ -32,7 +32,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.settings import ModelSettings
 
-from nightwarden.agents.metering import Meter, was_refused
+from nightwarden.agents.meter import Meter
+from nightwarden.agents.metering import was_refused
 from nightwarden.agents.patient import TRIES, Sleep, wait_before_retry
 from nightwarden.agents.prices import Usage
 from nightwarden.agents.trouble import ModelTrouble, trouble
