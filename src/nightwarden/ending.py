@@ -69,13 +69,15 @@ def result_of(run: Finished) -> RunResult:
     found = run.deciding.interventions
     interventions = tuple(found[n] for n in sorted(found))
     gaps = missing_outputs(machine.captures(), run.plan, machine.explain, interventions)
-    reason = _reason(ended, recorder, run.deciding) or "; ".join(gap.sentence for gap in gaps)
+    reason = _reason(ended, recorder, run.deciding, run.plan) or "; ".join(
+        gap.sentence for gap in gaps
+    )
     rejects = run.services.rejects
     outputs = fold_outputs(
         machine.captures(),
         _output_names(run.plan),
         [node.id for node in run.plan.nodes],
-        lambda causes: [cause_text(machine.cause(n)) for n in causes],
+        lambda causes: [cause_text(cause) for cause in machine.explain(causes)],
     )
     if run.resumed:
         outputs = {name: as_recorded(value) for name, value in outputs.items()}
@@ -147,7 +149,7 @@ def _output_names(plan: Plan) -> dict[tuple[str, str], list[str]]:
     }
 
 
-def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
+def _reason(ended: Ended, recorder: Recorder, deciding: Deciding, plan: Plan) -> str:
     """One sentence: the words of whoever stopped the run, or the engine's own."""
     if ended.status is not Status.FAILED:
         return ended.reason
@@ -159,14 +161,19 @@ def _reason(ended: Ended, recorder: Recorder, deciding: Deciding) -> str:
         and isinstance(i.decision.verdict, Fail)
     ]
     if not stopped:
-        failure = recorder.failures.last
+        failure = recorder.failures.first
         return ended.reason or ("a step failed" if failure is None else _failure_text(failure))
     first = stopped[0]
     assert first.decision is not None
     bounded = first.decision.decided_by in (DecidedBy.BOUNDS, DecidedBy.KERNEL)
     if bounded and not ended.reason.startswith("stopped: "):
         return f"stopped: {ended.reason}; {summary(first.escalation)}"
-    return ended.reason or summary(first.escalation)
+    if ended.reason:
+        return ended.reason
+    # The run went on after its failures: named is the earliest by step and item, not by time.
+    order = {node.id: node.order for node in plan.nodes}
+    found = [i.escalation for i in stopped]
+    return summary(min(found, key=lambda e: (order[e.node_id], e.lineage)))
 
 
 def _failure_text(failure: Failure) -> str:

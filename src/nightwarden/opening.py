@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 from nightwarden.errors import Problem, RunError, SpecError
 from nightwarden.ids import RunId, new_run_id
 from nightwarden.kernel.compiling import compile_plan
-from nightwarden.kernel.plan import Plan
+from nightwarden.kernel.plan import NodePlan, Plan
 from nightwarden.kernel.state import Settings
 from nightwarden.nodes.define import NodeDef
-from nightwarden.nodes.models import EMBEDDING_MODEL, MODEL
+from nightwarden.nodes.models import BACKEND, EMBEDDING_MODEL, MODEL
 from nightwarden.nodes.registry import Registry
 from nightwarden.runtime.executors import PROCESS
 from nightwarden.runtime.executors.references import refusal
@@ -117,8 +117,17 @@ def models_of(plan: Plan, workflow: Workflow, inputs: Mapping[str, object]) -> l
             wired = any(wired.name == name for wired in node.slots)
             value = given.get((node.id, name)) if wired else node.spec.properties.get(name)
             if isinstance(value, str):
-                found.append(NamedModel(node.id, value, EMBEDDING_MODEL in marks))
+                embeds = EMBEDDING_MODEL in marks
+                found.append(NamedModel(node.id, value, embeds, _backend(node)))
     return found
+
+
+def _backend(node: NodePlan) -> str:
+    """Who works for a node, where it says so outright."""
+    for name, slot in node.type.inputs.items():
+        if get_origin(slot.type) is Annotated and BACKEND in get_args(slot.type)[1:]:
+            return str(node.spec.properties.get(name) or "")
+    return ""
 
 
 def bounds_json(

@@ -30,6 +30,9 @@ FORMAT: Final = 1
 # An answer given before holds again; or the run was ending, and nobody decided any more.
 _UNASKED: Final = (DecidedBy.STICKY, DecidedBy.DEFAULT)
 
+Explain = Callable[[CauseSet], Sequence[str]]
+"""Causes in words, in the order people read them."""
+
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """A finished run. Money in micro-dollars, times in seconds.
@@ -88,7 +91,7 @@ def fold_outputs(
     captures: Sequence[Capture],
     names: Mapping[tuple[str, str], Sequence[str]],
     nodes: Sequence[str],
-    explain: Callable[[Sequence[int]], Sequence[str]],
+    explain: Explain,
 ) -> dict[str, Any]:
     """The run's outputs by name. `names` maps (node, slot) to what the caller will look for."""
     found: dict[str, Any] = {}
@@ -99,21 +102,21 @@ def fold_outputs(
     return found
 
 
-def _single(capture: Capture, explain: Callable[[Sequence[int]], Sequence[str]]) -> Any:
+def _single(capture: Capture, explain: Explain) -> Any:
     if capture.values:
         return _plain(capture.values[0], explain)
     if capture.absents:
         absent = capture.absents[0][1]
-        return {"absent": CATEGORY[absent.kind], "causes": list(explain(sorted(absent.causes)))}
+        return {"absent": CATEGORY[absent.kind], "causes": list(explain(absent.causes))}
     return {"absent": "failed", "causes": ["the run ended before this was reached"]}
 
 
-def _per_item(capture: Capture, explain: Callable[[Sequence[int]], Sequence[str]]) -> Any:
+def _per_item(capture: Capture, explain: Explain) -> Any:
     order = sorted(range(len(capture.values)), key=capture.lineages.__getitem__)
     flat = capture.plan.depth == 1
     indices: list[Any] = [capture.lineages[i][0] if flat else capture.lineages[i] for i in order]
     losses = [
-        Loss(lineage[-1], "; ".join(explain(sorted(absent.causes))))
+        Loss(lineage[-1], "; ".join(explain(absent.causes)))
         for lineage, absent in sorted(capture.absents, key=lambda pair: pair[0])
         if absent.kind is not Kind.NOT_TAKEN
     ]
@@ -121,9 +124,9 @@ def _per_item(capture: Capture, explain: Callable[[Sequence[int]], Sequence[str]
     return Collect(values, indices, losses)
 
 
-def _plain(value: object, explain: Callable[[Sequence[int]], Sequence[str]]) -> Any:
+def _plain(value: object, explain: Explain) -> Any:
     if isinstance(value, Gathered):
-        losses = [Loss(i, "; ".join(explain(sorted(c)))) for i, c in value.losses]
+        losses = [Loss(i, "; ".join(explain(c))) for i, c in value.losses]
         return Collect(value.values, value.indices, losses)
     return value
 

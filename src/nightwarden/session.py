@@ -52,6 +52,7 @@ from nightwarden.runtime.executors.references import refuse_while_loading
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.past import Past
+from nightwarden.runtime.paying import NamedModel
 from nightwarden.runtime.risks import Risk, risks
 from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.signatures.signature import Recogniser, with_plugins
@@ -407,9 +408,19 @@ class Session:
         """Nothing goes on without its record; not at once, for the kernel may be at work."""
         asyncio.get_running_loop().call_soon(self.cancel, "the record cannot be written")
 
+    @property
+    def models(self) -> list[NamedModel]:
+        """The models that steps still have to ask, as far as they are known beforehand."""
+        plan, past = self._request.plan, self._request.past
+        named = models_of(plan, self.workflow, self.inputs)
+        if past is None:
+            return named
+        types = {node.id: node.type for node in plan.nodes}
+        return [each for each in named if not past.through(each.node_id, types[each.node_id])]
+
     def _check_models(self) -> None:
-        """Raise `ModelError` if a model that is named beforehand cannot be had."""
-        named = models_of(self._request.plan, self.workflow, self.inputs)
+        """Raise `ModelError` if a model that will be asked cannot be had, as far as is known."""
+        named = self.models
         if named:
             from nightwarden.agents.stepping import StepModels
 

@@ -40,7 +40,7 @@ from nightwarden.result import RunResult
 from nightwarden.run_inputs import fed_nodes, secret_names, values_pushed
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, utc_now
-from nightwarden.runtime.deciding import Deciding
+from nightwarden.runtime.deciding import Deciding, Form
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import Executor, StepExecutor, ThreadExecutor
 from nightwarden.runtime.feeding import InputFeed
@@ -265,7 +265,9 @@ class Wired:
                 "nodes": [msgspec.to_builtins(node) for node in machine.report().nodes],
                 "decisions": len(deciding.interventions),
             },
-            check=lambda node_id, outputs: self._check(node_id, outputs)[1],
+            check=lambda failed, outputs: self._check(
+                failed.node_id, outputs, deciding.forms.get(int(failed.id[1:]))
+            )[1],
             raw_candidate=deciding.candidates.get,
             inputs=request.inputs,
             lines=lambda: () if store is None else store.lines(request.run_id),
@@ -282,12 +284,12 @@ class Wired:
         return budget_state(self.store.read(self.request.run_id), "supervisor")
 
     def _check(
-        self, node_id: str, outputs: Mapping[str, object]
+        self, node_id: str, outputs: Mapping[str, object], form: Form = None
     ) -> tuple[tuple[object, ...], Sequence[str]]:
         """The values of a repair, and what is wrong with it."""
         binding = self._bindings[node_id]
         values, problems = check_repair(
-            binding, outputs, is_marked=contains_mark, resolves=self._resolves
+            binding, outputs, form, is_marked=contains_mark, resolves=self._resolves
         )
         return (() if problems else binding.repaired(values)), problems
 

@@ -23,6 +23,7 @@ from nightwarden.store.opening import open_store
 from nightwarden.verdict import Decision, Escalation, Skip
 
 MODEL = "openai-chat:gpt-5"
+MODELS = [MODEL, "openai:gpt-5", "anthropic:claude-sonnet-5", "google:gemini-2.5-flash"]
 KEY = "sk-test-0123456789-abcdef"
 SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -48,10 +49,11 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_API_KEY", KEY)
         with server:
             text = "".join(
                 f'[models."{name}"]\nbase_url = "{server.base_url}{path}"\n{price}\n'
-                for name, path in (("openai*", "/v1"), ("anthropic:*", ""))
+                for name, path in (("openai*", "/v1"), ("anthropic:*", ""), ("google:*", ""))
             )
             (tmp_path / "nightwarden.toml").write_text(text)
             yield server
@@ -106,7 +108,7 @@ class SkipsAll(SupervisorBase):
 # -- what comes back --
 
 
-@pytest.mark.parametrize("model", [MODEL, "openai:gpt-5", "anthropic:claude-sonnet-5"])
+@pytest.mark.parametrize("model", MODELS)
 def test_a_text_is_generated_and_paid_for_by_its_invocation(provider: Make, model: str) -> None:
     with provider(ModelServer([Say("Good morning.")])) as server:
         result = run(one("llm.Generate", prompt="Greet.", model=model, instructions="Be brief."))
@@ -117,7 +119,7 @@ def test_a_text_is_generated_and_paid_for_by_its_invocation(provider: Make, mode
     assert request.max_tokens == 2048
 
 
-@pytest.mark.parametrize("model", [MODEL, "openai:gpt-5", "anthropic:claude-sonnet-5"])
+@pytest.mark.parametrize("model", MODELS)
 def test_a_streamed_text_comes_line_by_line(provider: Make, model: str) -> None:
     with provider(ModelServer([Say("one\n\ntwo\nthree")])) as server:
         workflow = read_workflow(
@@ -211,6 +213,31 @@ def test_a_text_becomes_a_vector(provider: Make) -> None:
     assert result.outputs == {"step": [97.0, 98.0, 99.0]}
     assert result.costs["nodes_micro_usd"] == {"step": 200}
     assert server.requests[0].path.endswith("/embeddings")
+
+
+def test_google_makes_vectors_whose_cost_it_does_not_tell(provider: Make) -> None:
+    """Its answer says nothing of tokens: what was reserved is booked."""
+    with provider(ModelServer([Vectors()]), price="price_in = 2\nprice_out = 0") as server:
+        workflow = one("llm.Embed", text="abc", model="google:gemini-embedding-001", dimensions=2)
+        result = run(workflow)
+    assert result.outputs == {"step": [97.0, 98.0]}
+    assert result.costs["nodes_micro_usd"] == {"step": 2 * (3 + 64)}
+    (request,) = server.requests
+    assert request.path.endswith(":batchEmbedContents")
+    assert KEY not in request.path
+
+
+def test_what_google_makes_of_a_form_is_read_as_any_reply(provider: Make) -> None:
+    google = "google:gemini-2.5-flash"
+    with provider(ModelServer([Say(ANSWER)])):
+        assert run(one("llm.Extract", text="x", schema=SCHEMA, model=google)).outputs == {
+            "step": {"name": "Bell Rock", "year": 1810}
+        }
+    skips = SkipsAll()
+    with provider(ModelServer([Status(403, {"error": {"code": 403, "message": KEY}})])):
+        run(one("llm.Extract", text="x", schema=SCHEMA, model=google), supervise=skips)
+    assert skips.asked[0].signature == "http:403"
+    assert KEY not in skips.asked[0].detail
 
 
 def test_a_busy_provider_of_vectors_costs_nothing_and_its_silence_the_worst_case(

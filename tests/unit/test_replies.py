@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from nightwarden.errors import RecoverableError
 from nightwarden.nodes.builtin._replies import json_of, without_habits
-from nightwarden.nodes.builtin._shapes import JsonSchema, problems_of
+from nightwarden.spec.json_schema import JsonSchema, problems_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(alphabet='ab,]}[{"\\`\n ', max_size=9),

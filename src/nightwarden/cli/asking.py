@@ -9,6 +9,7 @@ Read next: `run.py`.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nightwarden.session import Session
     from nightwarden.settings import Settings
 
+_NAMED: Final = 3
 TOLD: Final = "told-models"
 """The file, among the recorded runs, with the models that were told of."""
 
@@ -53,6 +55,32 @@ def tell_once(mode: str | None, settings: Settings, out: Output, folder: Path) -
     model = supervising_model(named, settings)
     if not _was_told(model, folder):
         out.note(notice(model))
+
+
+def tell_of_steps(session: Session, settings: Settings, out: Output, folder: Path) -> None:
+    """Say once what steps send to which models."""
+    named = [] if out.quiet else session.models
+    if not named:
+        return
+    from nightwarden.agents.models import resolve
+    from nightwarden.agents.stepping import ways_of
+
+    agents = {node.id for node in session.workflow.nodes if node.type.startswith("agent.")}
+    for name in dict.fromkeys(each.name for each in named):
+        askers = [each for each in named if each.name == name]
+        model = resolve(name, settings, ways=ways_of(askers[0]))
+        steps = list(dict.fromkeys(each.node_id for each in askers))
+        what = "agents" if agents.intersection(steps) else "steps"
+        if not _was_told(model, folder, what):
+            out.note(_of_steps(model, steps, agents=what == "agents"))
+
+
+def _of_steps(model: Model, steps: Sequence[str], *, agents: bool) -> str:
+    more = f", and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+    who = ", ".join(steps[:_NAMED]) + more
+    what = "goes in, and what agents' tools find" if agents else "goes in"
+    place = "on your own network" if model.at_home else f"at {model.host}"
+    return f"What {what} at {who} is sent to {model.name} {place}."
 
 
 def tell_of_steering(session: Session, settings: Settings, out: Output, folder: Path) -> None:

@@ -127,7 +127,7 @@ def resume(
     if supervisor_model is not None and supervise is None:
         raise Usage("--supervisor-model names a model for --supervise agent: add that as well")
 
-    from nightwarden.cli.asking import tell_of_steering, tell_once, with_the_model
+    from nightwarden.cli.asking import tell_of_steering, tell_of_steps, tell_once, with_the_model
     from nightwarden.cli.inputs import read_inputs
     from nightwarden.cli.keeping import let_go
     from nightwarden.cli.run import engine_options
@@ -161,6 +161,7 @@ def resume(
         for line in _risks(session):
             out.note(line, "yellow")
         tell_once(session.supervisor, settings, out, place.folder)
+        tell_of_steps(session, settings, out, place.folder)
         tell_of_steering(session, settings, out, place.folder)
         code = finish(session, out, stage, strict=strict_exit)
         let_go(place, settings, out)

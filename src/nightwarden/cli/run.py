@@ -110,7 +110,7 @@ def perform(wanted: Wanted, out: Output, tracer: Tracer | None = None) -> int:
     supervisors = switched(wanted.supervisors)
     budget = budget_of(wanted.max_cost, settings.run_max_cost_usd)
 
-    from nightwarden.cli.asking import tell_of_steering, tell_once, with_the_model
+    from nightwarden.cli.asking import tell_of_steering, tell_of_steps, tell_once, with_the_model
     from nightwarden.cli.inputs import read_inputs
     from nightwarden.cli.keeping import let_go
     from nightwarden.cli.running import Stage, finish
@@ -137,6 +137,7 @@ def perform(wanted: Wanted, out: Output, tracer: Tracer | None = None) -> int:
             **engine_options(settings),
         )
         tell_once(mode, settings, out, place.folder)
+        tell_of_steps(session, settings, out, place.folder)
         tell_of_steering(session, settings, out, place.folder)
         code = finish(session, out, stage, strict=wanted.strict_exit)
         let_go(place, settings, out)

@@ -38,6 +38,7 @@ from nightwarden.spec.catalog import (
     MISSING,
     InputSlot,
     NodeType,
+    OutputSchema,
     OutputSlot,
     Projection,
     Role,
@@ -103,6 +104,7 @@ def node(
     type: str | None = ...,
     retry_safe: bool = ...,
     idempotent_by: str | None = ...,
+    output_schema: OutputSchema | None = ...,
     inline: bool = ...,
     pure: bool = ...,
     executor: str | None = ...,
@@ -118,6 +120,7 @@ def node(
     type: str | None = None,
     retry_safe: bool = False,
     idempotent_by: str | None = None,
+    output_schema: OutputSchema | None = None,
     inline: bool = False,
     pure: bool = False,
     executor: str | None = None,
@@ -129,10 +132,11 @@ def node(
     """Make a node type of a function or a `Node` subclass.
 
     `retry_safe`: running it again does no harm. `idempotent_by`: the input slot whose value it
-    passes outside as an idempotency key, which stands in for `retry_safe`. `pure`: it never
-    mutates its inputs. `executor="process"` runs it in a process of its own. `timeout` is in
-    seconds. `label` names an item: a format string over the inputs. `join="any"` makes a merge
-    node. Raises `TypeError` for a signature it cannot use, or a promise that is none.
+    passes outside as an idempotency key, which stands in for `retry_safe`. `output_schema` makes,
+    of a call's inputs, the JSON Schema a repair of its output has to fit. `pure`: it never mutates
+    its inputs. `executor="process"` runs it in a process of its own. `timeout` is in seconds.
+    `label` names an item: a format string over the inputs. `join="any"` makes a merge node.
+    Raises `TypeError` for a signature it cannot use, or a promise that is none.
     """
 
     def decorate(code: S) -> S:
@@ -141,6 +145,7 @@ def node(
             name=type,
             retry_safe=retry_safe,
             idempotent_by=idempotent_by,
+            output_schema=output_schema,
             inline=inline,
             pure=pure,
             executor=executor,
@@ -207,7 +212,7 @@ def define(
     fans_out = mode in GENERATORS
     returned = _yielded(hints.get("return", Any)) if fans_out else hints.get("return", Any)
     outputs, projections = _outputs(returned, fans_out=fans_out)
-    problem = problem_in({**promises, "type": name}, inputs)
+    problem = problem_in({**promises, "type": name}, inputs, outputs)
     if problem:
         raise TypeError(f"{code.__name__}: {problem}")
     node_type = NodeType(

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Final, NamedTuple, Protocol
 
 from nightwarden.nodes.io import Marker
-from nightwarden.nodes.working import Desk, Task, Work
+from nightwarden.nodes.working import Backend, Desk, Task, Work
 
 MODEL: Final = Marker("MODEL")
 """Annotates a slot that names a model to talk to, as `provider:name`."""
@@ -24,7 +24,11 @@ MODEL: Final = Marker("MODEL")
 EMBEDDING_MODEL: Final = Marker("EMBEDDING_MODEL")
 """Annotates a slot that names a model that turns texts into vectors."""
 
+BACKEND: Final = Marker("BACKEND")
+"""Annotates a slot that says who works for a node."""
+
 ModelName = Annotated[str, MODEL]
+BackendName = Annotated[Backend, BACKEND]
 EmbeddingModelName = Annotated[str, EMBEDDING_MODEL]
 
 MAX_TOKENS: Final = 2048

@@ -9,7 +9,7 @@ Read next: `define.py`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from typing import Final
 
 from nightwarden.spec.limits import concurrency_problem, timeout_problem
@@ -22,12 +22,16 @@ _YES_OR_NO: Final = ("retry_safe", "inline", "pure")
 _TEXTS: Final = ("label", "type")
 
 
-def problem_in(promises: Mapping[str, object], inputs: Container[object]) -> str:
-    """What is wrong with the promises of a step with these inputs; empty when nothing is."""
-    return next(_problems(promises, inputs), "")
+def problem_in(
+    promises: Mapping[str, object], inputs: Container[object], outputs: Collection[str]
+) -> str:
+    """What is wrong with the promises of a step with these slots; empty when nothing is."""
+    return next(_problems(promises, inputs, outputs), "")
 
 
-def _problems(promises: Mapping[str, object], inputs: Container[object]) -> Iterator[str]:
+def _problems(
+    promises: Mapping[str, object], inputs: Container[object], outputs: Collection[str]
+) -> Iterator[str]:
     for name in _YES_OR_NO:
         value = promises.get(name, False)
         if not isinstance(value, bool):
@@ -39,6 +43,11 @@ def _problems(promises: Mapping[str, object], inputs: Container[object]) -> Iter
     key = promises.get("idempotent_by")
     if key is not None and key not in inputs:
         yield f"idempotent_by names no input slot: {key!r}"
+    schema = promises.get("output_schema")
+    if schema is not None and not callable(schema):
+        yield "output_schema is a function from a call's inputs to a JSON Schema"
+    elif schema is not None and list(outputs) != ["output"]:
+        yield f"output_schema is for a step with one output; this one has {', '.join(outputs)}"
     if promises.get("join", "all") not in JOINS:
         yield f"join is 'all' or 'any', not {promises['join']!r}"
     executor = promises.get("executor")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from typing_extensions import TypedDict
 
+from nightwarden.errors import NodeError
 from nightwarden.events import Event
 
 if TYPE_CHECKING:
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
 Tool = Literal["shell", "read", "write", "edit", "list", "search", "fetch"]
 """A tool an agent may be given."""
+
+
+Backend = Literal["native", "claude_code"]
+"""Who works: our own agent, or Claude Code."""
+
+
+class LimitReached(NodeError):
+    """An agent had to end before it was done."""
 
 
 class McpServer(TypedDict, total=False):
@@ -63,6 +72,7 @@ class Task:
     mcp: Mapping[str, McpServer] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, object] | None = None
+    backend: Backend = "native"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,8 +53,9 @@ class Intervention(msgspec.Struct, kw_only=True):
     outcome: Outcome | None = None
 
 
-Check = Callable[[str, Mapping[str, object]], tuple[tuple[object, ...], Sequence[str]]]
-"""(node id, repair) → the values in `outs` order, and what is wrong with them."""
+Form = Mapping[str, object] | None
+Check = Callable[[str, Mapping[str, object], Form], tuple[tuple[object, ...], Sequence[str]]]
+"""(node id, repair, schema of the output) → the values in `outs` order, what is wrong with them."""
 
 
 class Deciding:
@@ -75,6 +76,8 @@ class Deciding:
         self.interventions: dict[int, Intervention] = {}
         self.candidates: dict[int, object] = {}
         """The broken values of failures nobody has answered yet, raw, by escalation."""
+        self.forms: dict[int, Mapping[str, object]] = {}
+        """What repairs of them have to fit besides the output's type, where that was declared."""
         self.recalled: frozenset[int] = frozenset()
         self._run_id = run_id
         self._supervisor = supervisor
@@ -124,6 +127,8 @@ class Deciding:
         self.interventions[effect.number] = Intervention(escalation=escalation)
         if facts.has_candidate:
             self.candidates[effect.number] = facts.raw_candidate
+        if facts.output_schema is not None:
+            self.forms[effect.number] = facts.output_schema
         self._bus.publish(
             SupervisorEscalation(
                 node_id=escalation.node_id,
@@ -164,13 +169,16 @@ class Deciding:
         values: tuple[object, ...] = ()
         problems: Sequence[str] = ()
         verdict = decision.verdict
+        number = int(escalation.id[1:])
         if isinstance(verdict, Substitute):
-            values, problems = self._check(escalation.node_id, verdict.outputs)
+            form = self.forms.get(number)
+            values, problems = self._check(escalation.node_id, verdict.outputs, form)
         decision = self._masked(decision)
-        self.candidates.pop(int(escalation.id[1:]), None)
+        self.candidates.pop(number, None)
+        self.forms.pop(number, None)
         self._tell(
             Decided(
-                escalation=int(escalation.id[1:]),
+                escalation=number,
                 decision=decision,
                 outputs=values,
                 problems=tuple(problems),
@@ -240,6 +248,7 @@ class Deciding:
         self._closed = True
         self._queue.clear()
         self.candidates.clear()
+        self.forms.clear()
         if self._task is not None:
             self._task.cancel()
 

@@ -354,7 +354,7 @@ class Driver:
             else desk.recorder.failures.take(effect.call)
         )
         node_type = desk.plan.nodes[effect.node].type.name
-        declared = desk.recorder.declared(desk.bindings[effect.node])
+        declared = desk.recorder.declared(desk.bindings[effect.node], facts)
         self._decisions.escalate(effect, node_type, facts, declared)
 
     def _apply(self, effect: Apply) -> None:

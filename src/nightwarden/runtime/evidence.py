@@ -64,7 +64,7 @@ class Sources:
     registry: SecretRegistry
     interventions: Mapping[int, Intervention]
     state: Callable[[], Mapping[str, object]]
-    check: Callable[[str, Mapping[str, object]], Sequence[str]]
+    check: Callable[[Escalation, Mapping[str, object]], Sequence[str]]
     raw_candidate: Callable[[int], object]
     inputs: Mapping[str, object]
     lines: Callable[[], Iterable[bytes]]
@@ -89,7 +89,7 @@ class SessionEvidence:
         escalation = self._escalation(escalation_id)
         if escalation is None:
             return [f"there is no escalation {escalation_id}"]
-        problems = self._from.check(escalation.node_id, outputs)
+        problems = self._from.check(escalation, outputs)
         return [self._from.registry.mask_text(problem) for problem in problems]
 
     def brief(self, escalation_id: str) -> Brief:

@@ -49,6 +49,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody is asked: the run has no money left for what the step was about to do."""
     raw_candidate: object = None
     """The value itself, for whoever applies a patch to it; never written down or shown."""
+    output_schema: Mapping[str, object] | None = None
+    """What a repair of the output has to fit besides its type; raw as well."""
 
 
 def shown(error: BaseException, registry: SecretRegistry) -> tuple[str, str]:
@@ -120,6 +122,16 @@ def has_candidate(error: BaseException) -> bool:
 def candidate_of(error: BaseException, registry: SecretRegistry) -> object:
     """The masked candidate; None where there is none."""
     return registry.redact(error.candidate_output) if has_candidate(error) else None  # type: ignore[attr-defined]
+
+
+def declared_form(node: NodePlan, given: Mapping[str, object]) -> Mapping[str, object] | None:
+    """The JSON Schema a call with these inputs promised its output to fit, if it did."""
+    if node.type.output_schema is None:
+        return None
+    try:
+        return node.type.output_schema(given)
+    except Exception:  # the call had no inputs it could be made of
+        return None
 
 
 def called(label: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from nightwarden.errors import OutOfMoney
 from nightwarden.events import InvocationFailed
 from nightwarden.kernel.effects import Escalate, Invoke
-from nightwarden.kernel.plan import Plan
+from nightwarden.kernel.plan import NodePlan, Plan
 from nightwarden.kernel.stimuli import Failed
 from nightwarden.lineage import Lineage, show
 from nightwarden.runtime.accounting import Account
@@ -22,6 +22,7 @@ from nightwarden.runtime.failing import (
     Failure,
     called,
     candidate_of,
+    declared_form,
     facts_of,
     has_candidate,
     item_label,
@@ -37,7 +38,8 @@ NOTHING_READ: Mapping[str, int] = {}
 
 
 class Failures:
-    """The failed attempts of one run; `last` is the newest of them."""
+    """The failed attempts of one run. `first` is what to name for all: what ended the run, else
+    the one on the earliest step and item, whichever came about before another."""
 
     def __init__(
         self,
@@ -46,7 +48,8 @@ class Failures:
         recognisers: Sequence[Recogniser],
         watch: Watch | None = None,
     ) -> None:
-        self.last: Failure | None = None
+        self.first: Failure | None = None
+        self._place: tuple[bool, int, Lineage] = (False, 0, ())
         self._plan = plan
         self._services = services
         self._bus = services.bus
@@ -97,6 +100,7 @@ class Failures:
             has_candidate=fact.has_candidate,
             candidate=candidate_of(error, registry),
             raw_candidate=getattr(error, "candidate_output", None),
+            output_schema=declared_form(node, given) if fact.has_candidate else None,
             inputs=registry.redact(given),  # type: ignore[arg-type]
             cost_micro_usd=account.cost_micro_usd,
             assets=len(account.assets),
@@ -106,7 +110,8 @@ class Failures:
             total=totals[-1] if totals else None,
             ends_run=isinstance(error, OutOfMoney),
         )
-        self._open[invoke.call] = self.last = failure
+        self._open[invoke.call] = failure
+        self._note(node, invoke.lineage, failure)
         self._bus.publish(
             InvocationFailed(
                 node_id=node.id,
@@ -128,9 +133,10 @@ class Failures:
         """The facts of a failed attempt; told once."""
         return self._open.pop(call)
 
-    def again(self, call: int, failure: Failure) -> None:
+    def again(self, invoke: Invoke, failure: Failure) -> None:
         """A failure that is on record already, and has to be decided on again."""
-        self._open[call] = self.last = failure
+        self._open[invoke.call] = failure
+        self._note(self._plan.nodes[invoke.node], invoke.lineage, failure)
 
     def of_kernel(self, effect: Escalate) -> Failure:
         """The facts of a failure of a node the kernel ran itself."""
@@ -150,7 +156,7 @@ class Failures:
             number=show(effect.lineage),
             total=None,
         )
-        self.last = failure
+        self._note(node, effect.lineage, failure)
         self._bus.publish(
             InvocationFailed(
                 node_id=node.id,
@@ -164,6 +170,11 @@ class Failures:
         )
         self._tell_watch(failure, effect.lineage, effect.attempt)
         return failure
+
+    def _note(self, node: NodePlan, lineage: Lineage, failure: Failure) -> None:
+        place = not failure.ends_run, node.order, lineage
+        if self.first is None or place < self._place:
+            self.first, self._place = failure, place
 
     def _tell_watch(self, failure: Failure, lineage: Lineage, attempt: int) -> None:
         if self._watch is not None:

@@ -171,6 +171,12 @@ class Past:
             return Standing.AGAIN if self.may_repeat(node, key) else Standing.CUT_OFF
         return Standing.NEW
 
+    def through(self, node_id: str, node: NodeType) -> bool:
+        """Whether nothing of a step is left to be run: what is on record of it stands."""
+        keys = [key for key in (*self.returned, *self.broken) if key[0] == node_id]
+        stands = (Standing.RETURNED, Standing.ANSWERED)
+        return node_id in self.finished and all(self.standing(node, key) in stands for key in keys)
+
     def _standing_of(self, node: NodeType, key: Key, found: Returned) -> Standing:
         """A result that masking has changed is worked out again, where that does no harm."""
         sealed = found.sealed

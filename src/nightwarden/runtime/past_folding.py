@@ -55,6 +55,8 @@ class _Fold:
         self.asked: set[str] = set()
         self.skips: dict[tuple[str, str], StickySkip] = {}
         self.used = self.spent = 0
+        self.turns: dict[int, tuple[str, int]] = {}
+        """Of decisions that are not on record: what their turns cost, or may have cost."""
 
     def all(self, lines: Iterable[bytes]) -> Past:
         past = self.past
@@ -76,7 +78,7 @@ class _Fold:
             past.costs[node] += cost
         past.bounds_state = BoundsState(
             decisions_used=self.used + len(self.asked),
-            spent_micro_usd=self.spent,
+            spent_micro_usd=self.spent + self._undecided(),
             skips=tuple(self.skips.values()),
         )
         return past
@@ -123,6 +125,8 @@ class _Fold:
         past.supervisor, past.bounds = event.get("supervisor", ""), event.get("bounds", {})
 
     def run_resumed(self, event: Mapping[str, Any]) -> None:
+        self.spent += self._undecided()  # whoever resumed went on counting from there
+        self.turns.clear()
         past = self.past
         past.resumes += 1
         past.status = ""
@@ -152,13 +156,24 @@ class _Fold:
         if event.get("node_id"):
             number = int(event.get("reservation", 0))
             self.past.last_call = max(self.past.last_call, number)
+        elif event.get("escalation_id"):
+            worst = int(event.get("worst_micro_usd", 0))
+            self.turns[int(event["reservation"])] = str(event["escalation_id"]), worst
         if event.get("node_id") and event.get("worst_micro_usd"):
             key = _key(event)
             turn = (str(event.get("budget")), int(event.get("reservation", 0)))
             self.reserved[turn] = key, int(event.get("worst_micro_usd", 0))
             self.past.touched.setdefault(key, ASKING)
 
+    def _undecided(self) -> int:
+        """What was spent on decisions that did not come about."""
+        return sum(cost for _, cost in self.turns.values())
+
     def turn_booked(self, event: Mapping[str, Any]) -> None:
+        if not event.get("node_id") and int(event.get("reservation", 0)) in self.turns:
+            asked, _ = self.turns[int(event["reservation"])]
+            self.turns[int(event["reservation"])] = asked, int(event.get("cost_micro_usd", 0))
+            return
         turn = (str(event.get("budget")), int(event.get("reservation", 0)))
         key, _ = self.reserved.pop(turn, (None, 0))
         if key is None:
@@ -213,7 +228,9 @@ class _Fold:
 
     def decided(self, event: Mapping[str, Any]) -> None:
         number = int(str(event["escalation_id"])[1:])
-        self.asked.discard(str(event["escalation_id"]))
+        asked_by = str(event["escalation_id"])
+        self.asked.discard(asked_by)
+        self.turns = {k: turn for k, turn in self.turns.items() if turn[0] != asked_by}
         found = self.past.interventions.get(number)
         if found is None:
             return

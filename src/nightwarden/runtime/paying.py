@@ -54,11 +54,13 @@ class Payer:
 
 
 class NamedModel(NamedTuple):
-    """A model a node will ask, known before the run starts. `embeds`: for vectors."""
+    """A model a node will ask, known before the run starts. `embeds`: for vectors. `backend` is
+    who works with it."""
 
     node_id: str
     name: str
     embeds: bool
+    backend: str = ""
 
 
 class Models(Protocol):

@@ -12,9 +12,11 @@ Read next: `events/__init__.py`.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from nightwarden.errors import Suspended
 from nightwarden.events import (
@@ -32,13 +34,16 @@ from nightwarden.lineage import show
 from nightwarden.runtime.accounting import Account
 from nightwarden.runtime.again import Again
 from nightwarden.runtime.binding import Binding
-from nightwarden.runtime.failing import called, item_label
+from nightwarden.runtime.failing import Failure, called, item_label
 from nightwarden.runtime.failures import NOTHING_READ, Failures
 from nightwarden.runtime.keeping import Keeper
 from nightwarden.runtime.narrating import Narrator
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser
+
+_LONGEST_FORM: Final = 8_000
+_TOO_LONG: Final = {"description": "Too long to be shown; what of a repair does not fit is said."}
 
 
 class Recorder:
@@ -154,8 +159,15 @@ class Recorder:
         if self._watch is not None:
             self._watch.put_out(Moment.PUT_OUT, invoke, node.outs, frame)
 
-    def declared(self, binding: Binding) -> Mapping[str, object]:
-        """The JSON Schema of each declared output."""
+    def declared(self, binding: Binding, failure: Failure) -> Mapping[str, object]:
+        """The JSON Schema of each declared output, masked where the workflow gave it."""
+        if failure.output_schema is not None:
+            masked, _ = self._services.registry.mask_value(dict(failure.output_schema))
+            return {
+                "output": masked
+                if len(json.dumps(masked, default=str)) <= _LONGEST_FORM
+                else _TOO_LONG
+            }
         return {name: binding.checker(name).schema() for name in binding.node.type.outputs}
 
     def halted(self, invoke: Invoke, account: Account) -> None:

@@ -349,7 +349,7 @@ class Replaying:
         def steps() -> Iterator[Stimulus]:
             yield from self._on_the_way(invoke, node, key, read)
             if broken is not None and standing is Standing.FAILED:
-                self._desk.recorder.failures.again(invoke.call, self._failure(invoke, broken))
+                self._desk.recorder.failures.again(invoke, self._failure(invoke, broken))
                 yield _fact(invoke.call, broken)
             else:
                 yield self._cut_off(invoke)

@@ -1,8 +1,8 @@
 """Whether a repair may enter the graph: every declared slot, deeply and strictly checked.
 
-A repair names every declared output slot, with a value of its type, or `{"$absent": true}`
-where the slot may stay empty. Files it names must exist. Text that still carries a mask or a
-cut mark is refused: it is not what it seems.
+A repair names every declared output slot, with a value of its type (and of the schema the step
+declared for this call), or `{"$absent": true}` where the slot may stay empty. Files it names must
+exist. Text that still carries a mask or a cut mark is refused: it is not what it seems.
 
 Read next: `deciding.py`.
 """
@@ -17,6 +17,7 @@ from nightwarden.kernel.plan import NodePlan
 from nightwarden.nodes.io import ABSENT, AssetRef
 from nightwarden.runtime.binding import Binding
 from nightwarden.spec.checker import Misfit
+from nightwarden.spec.json_schema import problems_of
 
 ABSENT_FORM = {"$absent": True}
 
@@ -24,11 +25,15 @@ ABSENT_FORM = {"$absent": True}
 def check_repair(
     binding: Binding,
     outputs: Mapping[str, object],
+    form: Mapping[str, object] | None = None,
     *,
     is_marked: Callable[[object], bool],
     resolves: Callable[[object], bool],
 ) -> tuple[dict[str, object], Sequence[str]]:
-    """The values to use, by slot, and what is wrong; with problems the values are not complete."""
+    """The values to use, by slot, and what is wrong; with problems the values are not complete.
+
+    `form` is the JSON Schema that `output` has to fit besides its type.
+    """
     node = binding.node
     problems = [
         f"{name} is no output of {node.id}; it has {', '.join(node.type.outputs)}"
@@ -53,8 +58,18 @@ def check_repair(
         found = [f"{name}: {problem}" for problem in binding.checker(name).strict_problems(value)]
         if not found:
             found, values[name] = _revived(binding, name, value, resolves)
+        if not found and form is not None and name == "output":
+            found = [f"{name}: {problem}" for problem in _misfits(binding, value, form)]
         problems += found
     return values, problems
+
+
+def _misfits(binding: Binding, value: object, form: Mapping[str, object]) -> Sequence[str]:
+    """What of a value, plain data or of the declared type, does not fit the declared schema."""
+    try:
+        return problems_of(value, form)
+    except (TypeError, ValueError):  # no plain data
+        return problems_of(binding.checker("output").dumped(value), form)
 
 
 def can_be_repaired(node: NodePlan, binding: Binding) -> bool:

@@ -8,10 +8,13 @@ Read next: `workflow.py`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+
+OutputSchema = Callable[[Mapping[str, Any]], Mapping[str, object]]
+"""From a call's inputs to the JSON Schema its output has to fit."""
 
 
 class SlotKind(StrEnum):
@@ -103,7 +106,8 @@ class NodeType:
 
     `extra` describes the slots of `**fields: T`, which take any further name. `join` is `"all"`,
     or `"any"` for a merge node. `fans_out`: the code yields; `reads`: it drains a stream itself.
-    `concurrency` None means the engine's default; times are seconds.
+    `concurrency` None means the engine's default; times are seconds. `output_schema` says of the
+    one output what its type does not; a repair has to fit it as well.
     """
 
     name: str
@@ -113,6 +117,7 @@ class NodeType:
     extra: InputSlot | None = None
     retry_safe: bool = False
     idempotent_by: str | None = None
+    output_schema: OutputSchema | None = None
     inline: bool = False
     pure: bool = False
     executor: str | None = None

@@ -5,6 +5,7 @@
     POST …/responses             OpenAI Responses, both
     POST …/embeddings            OpenAI Embeddings
     POST …:generateContent       Google Gemini, JSON; …:streamGenerateContent, events
+    POST …:batchEmbedContents    Google's vectors
 
 Each request takes the next turn of the script; the last one is kept. The server lives in a
 thread of its own, so that it serves tests with a loop, without one, and other processes. It

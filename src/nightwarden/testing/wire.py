@@ -311,7 +311,9 @@ def protocol_of(path: str) -> Any:
 
 
 def vectors(turn: Vectors, body: Json) -> Json:
-    """OpenAI's answer to a request for vectors."""
+    """The answer to a request for vectors: Google's to one of its batches, else OpenAI's."""
+    if "requests" in body:
+        return {"embeddings": [_google_vector(turn, asked) for asked in body["requests"]]}
     given = body["input"]
     texts = [given] if isinstance(given, str) else given
     size = body.get("dimensions") or turn.size
@@ -323,6 +325,11 @@ def vectors(turn: Vectors, body: Json) -> Json:
     if turn.usage is not None:
         made["usage"] = {"prompt_tokens": turn.usage, "total_tokens": turn.usage}
     return made
+
+
+def _google_vector(turn: Vectors, asked: Json) -> Json:
+    text = "".join(part.get("text", "") for part in asked["content"]["parts"])
+    return {"values": Vectors(asked.get("outputDimensionality") or turn.size).of(text)}
 
 
 def sse(events: Iterator[Json], *, whole: bool = True) -> str:

@@ -1,6 +1,6 @@
 """Reading what a model replied: strictly, but for two habits that hide no content.
 
-    ```json … ```     a fence around the whole reply is taken off
+    ```json … ```     a fence around the whole reply is taken off, of whatever length or sign
     [1, 2, ]          a comma with nothing after it is left out
 
 Anything else that is no JSON, or does not fit what was asked for, is a failure that carries the
@@ -19,10 +19,13 @@ from pydantic import JsonValue
 
 from nightwarden.errors import RecoverableError
 from nightwarden.nodes.builtin._json_strict import load
-from nightwarden.nodes.builtin._shapes import problems_of
 from nightwarden.nodes.models import Reply
+from nightwarden.spec.json_schema import problems_of
 
-_FENCED: Final = re.compile(r"\s*```[\w-]*[ \t]*\n(?P<inner>.*?)\n?[ \t]*```\s*", re.DOTALL)
+_FENCED: Final = re.compile(
+    r"\s*(?P<fence>(?P<mark>[`~])(?P=mark){2,})[^\n`]*\n(?P<inner>.*?)\s*(?P=fence)(?P=mark)*\s*",
+    re.DOTALL,
+)
 _TEXT_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
@@ -64,5 +67,14 @@ def json_of(text: str, schema: Mapping[str, object]) -> JsonValue:
 def without_habits(text: str) -> str:
     """A reply without a fence around all of it, and without commas that have nothing after them."""
     fenced = _FENCED.fullmatch(text)
-    inner = fenced["inner"] if fenced and "```" not in fenced["inner"] else text
-    return _TEXT_OR_COMMA.sub(lambda found: "" if found[0] == "," else found[0], inner)
+    return _TEXT_OR_COMMA.sub(_no_comma_after_a_value, fenced["inner"] if fenced else text)
+
+
+def _no_comma_after_a_value(found: re.Match[str]) -> str:
+    """A text as it is; nothing for a comma, unless nothing stands before it either."""
+    if found[0] != ",":
+        return found[0]
+    at = found.start() - 1
+    while at >= 0 and found.string[at].isspace():
+        at -= 1
+    return "" if at >= 0 and found.string[at] not in "[{,:" else ","

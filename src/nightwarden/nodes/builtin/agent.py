@@ -21,12 +21,12 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from nightwarden.errors import NodeError
-from nightwarden.nodes.builtin._shapes import JsonSchema
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.define import node
 from nightwarden.nodes.io import outputs
-from nightwarden.nodes.models import ModelName
+from nightwarden.nodes.models import BackendName, ModelName
 from nightwarden.nodes.working import McpServer, Task, Tool, Work, WorkLimits
+from nightwarden.spec.json_schema import JsonSchema
 
 Turns = Annotated[int, Field(ge=1)]
 Dollars = Annotated[float, Field(ge=0)]
@@ -101,6 +101,7 @@ async def agent(
     model: ModelName,
     ctx: Context,
     *,
+    backend: BackendName = "native",
     workspace: Path = Path("."),
     instructions: str = "",
     context: Any = None,
@@ -120,6 +121,9 @@ async def agent(
     leave it out of `tools` for a model that must not reach further. `context` is added to the
     prompt: what an earlier step found, say. `mcp` names servers with more tools: a `url`, or a
     `command` with `args`; `env` is what commands find besides a bare environment.
+
+    `backend: claude_code` has Claude Code do the work, with its own tools of the same kinds, under
+    the same limits; it needs the extra `claude`, and a model of Anthropic's.
 
     One works at a time, unless `run: {concurrency: …}` says that items have folders of their own.
 
@@ -144,6 +148,7 @@ async def agent(
         tools=_each_once(tools),
         mcp=mcp,
         env=env,
+        backend=backend,
     )
     work = await _work(ctx, task)
     return Report(work.text, work.turns, work.cost_micro_usd / 1_000_000)
@@ -157,6 +162,7 @@ async def judge(
     *,
     schema: JudgeSchema = {},  # noqa: B006  (never changed; a slot's default is a value)
     verdicts: list[str] = [],  # noqa: B006
+    backend: BackendName = "native",
     workspace: Path = Path("."),
     instructions: str = "",
     context: Any = None,
@@ -194,6 +200,7 @@ async def judge(
         mcp=mcp,
         env=env,
         schema=answer_schema(schema, verdicts),
+        backend=backend,
     )
     work = await _work(ctx, task)
     return _judged(work)

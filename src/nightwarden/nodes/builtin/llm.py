@@ -16,19 +16,20 @@ before a step runs. Read next: `_replies.py`, `nodes/models.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Final
+from operator import itemgetter
+from typing import Annotated, Any, Final
 
 from pydantic import Field, JsonValue
 
 from nightwarden.errors import RecoverableError
 from nightwarden.nodes.builtin._replies import json_of, whole_text
-from nightwarden.nodes.builtin._shapes import JsonSchema
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.define import node
 from nightwarden.nodes.models import MAX_TOKENS, EmbeddingModelName, ModelName, Reply
+from nightwarden.spec.json_schema import JsonSchema
 
 _TIMEOUT_S: Final = 300.0
 _AT_ONCE: Final = 8
@@ -104,7 +105,13 @@ async def stream(
         yield rest
 
 
-@node(retry_safe=True, pure=True, concurrency=_AT_ONCE, timeout=_TIMEOUT_S)
+@node(
+    retry_safe=True,
+    pure=True,
+    concurrency=_AT_ONCE,
+    timeout=_TIMEOUT_S,
+    output_schema=itemgetter("schema"),
+)
 async def extract(
     text: str,
     schema: JsonSchema,
@@ -119,7 +126,8 @@ async def extract(
 
     The reply is read strictly; only a code fence around all of it, and a comma with nothing after
     it, are overlooked. One that is no JSON (`reply:json-…`) or does not fit (`reply:misfit`) is a
-    failure that carries the reply, for whoever repairs it. `instructions` say what to look for.
+    failure that carries the reply; a repair has to fit the schema, too. `instructions` say what to
+    look for.
     """
     asked = f"{instructions.strip()}\n\n{_EXTRACT}{_shown(schema)}".strip()
     reply = await ctx.model(model, max_cost_usd=max_cost_usd).generate(
@@ -128,7 +136,29 @@ async def extract(
     return json_of(whole_text(reply, model, max_tokens), schema)
 
 
-@node(retry_safe=True, pure=True, concurrency=_AT_ONCE, timeout=_TIMEOUT_S)
+def _judgement(given: Mapping[str, Any]) -> Mapping[str, object]:
+    """What a judgement looks like where these verdicts may be given."""
+    first, *others = given.get("verdicts", ("yes", "no"))
+    told = {"verdict": {"type": "string"}, "passed": {}, "reason": {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": told,
+        "required": list(told),
+        "additionalProperties": False,
+        "oneOf": [
+            {"properties": {"verdict": {"enum": verdicts}, "passed": {"const": passed}}}
+            for verdicts, passed in (([first], True), (others, False))
+        ],
+    }
+
+
+@node(
+    retry_safe=True,
+    pure=True,
+    concurrency=_AT_ONCE,
+    timeout=_TIMEOUT_S,
+    output_schema=_judgement,
+)
 async def judge(
     text: str,
     question: str,

@@ -2,7 +2,7 @@
 
 A schema may say nothing that has to be fetched: references lead to its own parts only.
 
-Read next: `llm.py`.
+Read next: `checker.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def problems_of(value: object, schema: Mapping[str, object]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _validator(text: str) -> Any:
-    import jsonschema_rs
+    import jsonschema_rs  # noqa: PLC0415  (loaded when used)
 
     return jsonschema_rs.validator_for(json.loads(text))
 
