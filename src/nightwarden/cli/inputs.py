@@ -104,7 +104,9 @@ def _parsed(name: str, text: str, annotation: Any) -> object:
 
 def _takes_text(annotation: Any) -> bool:
     """Whether a text is one of the things an input may be."""
-    return annotation in (Any, object) or any(_is_text(kind) for kind in get_args(annotation))
+    if get_origin(annotation) in (Union, UnionType, Annotated):
+        return any(_takes_text(kind) for kind in get_args(annotation))
+    return annotation in (Any, object) or _is_text(annotation)
 
 
 def _is_text(annotation: Any) -> bool:
