@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -48,6 +49,36 @@ def test_what_would_have_to_be_guessed_is_refused_with_the_reply_as_it_came(
     with pytest.raises(RecoverableError) as refused:
         json_of(text, {})
     assert (refused.value.code, refused.value.candidate_output) == (code, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '~~~json\n{"n": [","]}\n~~~',
+        '````\n{"n": [","]}\n````',
+        '``` json \r\n{"n": [","]}\r\n```\r\n',
+        '\n```json5\n{"n": [",",],}```',
+    ],
+)
+def test_a_fence_around_all_of_a_reply_hides_nothing_whatever_it_is_made_of(text: str) -> None:
+    assert json_of(text, {"type": "object"}) == {"n": [","]}
+
+
+def test_a_fence_inside_of_a_value_is_part_of_it() -> None:
+    assert json_of('```json\n{"n": "```"}\n```', {"type": "object"}) == {"n": "```"}
+
+
+@pytest.mark.parametrize("text", ["[,]", "{,}", "[1,,]"])
+def test_a_comma_without_a_value_before_it_is_not_overlooked(text: str) -> None:
+    with pytest.raises(RecoverableError, match="no JSON"):
+        json_of(text, {})
+
+
+@pytest.mark.parametrize("text", ["```" + "\n" * 300_000, "```\n" + "`" * 300_000 + "x"])
+def test_a_long_reply_is_read_in_no_more_than_its_length(text: str) -> None:
+    began = time.process_time()
+    without_habits(text)
+    assert time.process_time() - began < 2
 
 
 def test_what_does_not_fit_is_named_by_its_place() -> None:

@@ -22,10 +22,7 @@ from nightwarden.nodes.builtin._json_strict import load
 from nightwarden.nodes.models import Reply
 from nightwarden.spec.json_schema import problems_of
 
-_FENCED: Final = re.compile(
-    r"\s*(?P<fence>(?P<mark>[`~])(?P=mark){2,})[^\n`]*\n(?P<inner>.*?)\s*(?P=fence)(?P=mark)*\s*",
-    re.DOTALL,
-)
+_SHORTEST_FENCE: Final = 3
 _TEXT_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
@@ -66,8 +63,18 @@ def json_of(text: str, schema: Mapping[str, object]) -> JsonValue:
 
 def without_habits(text: str) -> str:
     """A reply without a fence around all of it, and without commas that have nothing after them."""
-    fenced = _FENCED.fullmatch(text)
-    return _TEXT_OR_COMMA.sub(_no_comma_after_a_value, fenced["inner"] if fenced else text)
+    return _TEXT_OR_COMMA.sub(_no_comma_after_a_value, _unfenced(text))
+
+
+def _unfenced(text: str) -> str:
+    """What stands in a code fence around all of a text; the text where there is none."""
+    head, line_end, rest = text.strip().partition("\n")
+    sign = head[:1]
+    length = len(head) - len(head.lstrip(sign)) if sign in ("`", "~") else 0
+    if length < _SHORTEST_FENCE or not line_end or "`" in head[length:]:
+        return text
+    inner = rest.rstrip(sign)
+    return inner if len(rest) - len(inner) >= length else text
 
 
 def _no_comma_after_a_value(found: re.Match[str]) -> str:
