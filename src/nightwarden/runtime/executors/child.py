@@ -104,7 +104,8 @@ class Child:
     def _kill(self) -> None:
         if not self._buried and self._process.returncode is None:
             self._leash.kill()
-            with contextlib.suppress(ProcessLookupError):  # should its mark have been tidied away
+            # Should its mark have been tidied away. Some systems refuse to signal what has ended.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
