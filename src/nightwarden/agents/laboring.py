@@ -14,7 +14,6 @@ Read next: `toolset.py`, `standing.py`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -30,19 +29,17 @@ from pydantic_graph import End
 from nightwarden.agents.budget import TurnBudget
 from nightwarden.agents.meter import Tally
 from nightwarden.agents.rules import instructions
-from nightwarden.agents.standing import COST, SECONDS, TURNS, Standing
+from nightwarden.agents.standing import Standing, not_done, too_long
 from nightwarden.agents.tools import Tools
 from nightwarden.agents.toolset import toolsets
 from nightwarden.agents.trouble import trouble
-from nightwarden.errors import NodeError
 from nightwarden.events.agent import AssistantText, LlmStepFinished, ToolFailed, UserPrompt
-from nightwarden.nodes.working import Desk, LimitReached, Task, Work
+from nightwarden.nodes.working import Desk, Task, Work
 
 ANSWER: Final = "answer"
 """The tool a judge answers by."""
 
 _MOST_PROBLEMS: Final = 5
-_MONEY: Final = ("model:budget", "model:run-budget")
 
 
 async def labor(
@@ -54,24 +51,13 @@ async def labor(
     """
     standing = Standing(desk.tell, task.limits, tally, budget)
     try:
-        async with asyncio.timeout(task.limits.timeout_s) as clock:
-            return await Labor(task, desk, tally, standing).through(model)
-    except TimeoutError:
-        if not clock.expired():
-            raise  # somebody else's
-        standing.exceeded(SECONDS)
-        limit = f"{task.limits.timeout_s:g} s"
-        raise LimitReached(f"timeout after {limit}", code="timeout") from None
-    except UsageLimitExceeded as error:
-        standing.exceeded(TURNS)
-        said = f"not done after {task.limits.max_turns} turns; raise max_turns, or ask for less"
-        raise LimitReached(said, code="max-turns") from error
+        async with standing.limited():
+            try:
+                return await Labor(task, desk, tally, standing).through(model)
+            except UsageLimitExceeded as error:
+                raise not_done(task.limits) from error
     except (AgentRunError, UserError) as error:
         raise trouble(task.model, error) from error
-    except NodeError as error:
-        if error.code in _MONEY:
-            standing.exceeded(COST)
-        raise
 
 
 class Labor:
@@ -180,9 +166,8 @@ class Labor:
         return agent
 
     def _check_size(self, text: str) -> str:
-        most = self._task.limits.max_output_chars
-        if len(text) > most:
-            raise ModelRetry(f"your result has {len(text)} characters; {most} are the most: cut it")
+        if problem := too_long(text, self._task.limits):
+            raise ModelRetry(problem)
         return text
 
     def _output(self) -> OutputSpec[Any]:

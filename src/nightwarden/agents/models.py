@@ -58,6 +58,11 @@ class Model:
         """Whether nothing leaves the own network."""
         return is_own_server(self.base_url)
 
+    @property
+    def whereabouts(self) -> str:
+        """Where that is, as people are told."""
+        return "on your own network" if self.at_home else f"at {self.host}"
+
 
 def resolve(
     name: str,

@@ -57,8 +57,7 @@ def open_adjudicator(
 
 def notice(model: Model) -> str:
     """What is sent to whom, in one sentence."""
-    place = "on your own network" if model.at_home else f"at {model.host}"
     return (
         f"When a step fails, its error and inputs, and what its item comes from, are sent to "
-        f"{model.name} {place}, with secrets masked."
+        f"{model.name} {model.whereabouts}, with secrets masked."
     )

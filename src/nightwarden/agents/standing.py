@@ -4,19 +4,24 @@
     budget_warning    once, at four fifths of a limit
     budget_exceeded   once, when a limit ends the work
 
-Read next: `laboring.py`.
+A limit that ends the work ends it in the same way whoever does it.
+
+Read next: `laboring.py`, `claude/working.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from nightwarden.agents.budget import TurnBudget
+from nightwarden.errors import NodeError
 from nightwarden.events import Event
 from nightwarden.events.agent import BudgetExceeded, BudgetWarning, UsageProgress
-from nightwarden.nodes.working import WorkLimits
+from nightwarden.nodes.working import LimitReached, WorkLimits
 
 if TYPE_CHECKING:
     from nightwarden.agents.meter import Tally
@@ -29,6 +34,7 @@ WARN_AT: Final = 0.8
 _MICRO: Final = 1_000_000
 _GROWTH_MICRO_USD: Final = 50_000
 _GROWTH_TOKENS: Final = 5_000
+_MONEY: Final = ("model:budget", "model:run-budget")
 
 
 class Standing:
@@ -53,6 +59,26 @@ class Standing:
         self._told_micro_usd = 0
         self._told_tokens = 0
         self._warned: set[str] = set()
+
+    @asynccontextmanager
+    async def limited(self) -> AsyncIterator[None]:
+        """Hold the work to its time, and tell which limit has ended it. Raises `LimitReached`."""
+        try:
+            async with asyncio.timeout(self._limits.timeout_s) as clock:
+                yield
+        except TimeoutError:
+            if not clock.expired():
+                raise  # somebody else's
+            self.exceeded(SECONDS)
+            limit = f"{self._limits.timeout_s:g} s"
+            raise LimitReached(f"timeout after {limit}", code="timeout") from None
+        except LimitReached:
+            self.exceeded(TURNS)
+            raise
+        except NodeError as error:
+            if error.code in _MONEY:
+                self.exceeded(COST)
+            raise
 
     def step(self, turns: int) -> None:
         """A turn is over."""
@@ -91,3 +117,17 @@ class Standing:
             self._told_micro_usd, self._told_tokens = spent, tokens
             used = spent / _MICRO if spent else None
             self._tell(UsageProgress(tokens=tokens, used=used))
+
+
+def not_done(limits: WorkLimits) -> LimitReached:
+    """There is no turn left, and the work is not done."""
+    said = f"not done after {limits.max_turns} turns; raise max_turns, or ask for less"
+    return LimitReached(said, code="max-turns")
+
+
+def too_long(result: str, limits: WorkLimits) -> str:
+    """What to say of a result that is too long; empty where it is not."""
+    most = limits.max_output_chars
+    if len(result) <= most:
+        return ""
+    return f"your result has {len(result)} characters; {most} are the most: cut it"

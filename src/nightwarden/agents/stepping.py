@@ -24,7 +24,7 @@ from nightwarden.agents.prices import BOTH_WAYS
 from nightwarden.agents.purse import SharedBudget, StepPurse, Till
 from nightwarden.errors import ModelError, NodeError
 from nightwarden.nodes.models import MAX_TOKENS, Reply
-from nightwarden.nodes.working import Desk, Task, Work
+from nightwarden.nodes.working import CLAUDE_CODE, Desk, Task, Work
 from nightwarden.runtime.paying import NamedModel, Payer
 from nightwarden.settings import Settings, load_settings
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from nightwarden.agents.patient import Sleep
     from nightwarden.agents.turns import Question
 
-CLAUDE_CODE: Final = "claude_code"
 ONE_WAY: Final = ("input",)
 """How tokens go where vectors come back."""
 

@@ -79,8 +79,7 @@ def _of_steps(model: Model, steps: Sequence[str], *, agents: bool) -> str:
     more = f", and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
     who = ", ".join(steps[:_NAMED]) + more
     what = "goes in, and what agents' tools find" if agents else "goes in"
-    place = "on your own network" if model.at_home else f"at {model.host}"
-    return f"What {what} at {who} is sent to {model.name} {place}."
+    return f"What {what} at {who} is sent to {model.name} {model.whereabouts}."
 
 
 def tell_of_steering(session: Session, settings: Settings, out: Output, folder: Path) -> None:
@@ -96,8 +95,8 @@ def tell_of_steering(session: Session, settings: Settings, out: Output, folder: 
             running = running_on(session.workflow, spec, session.inputs)
             model = choose(spec, settings, running, inputs=session.inputs)
             if not out.quiet and not _was_told(model, folder, "watches"):
-                place = "on your own network" if model.at_home else f"at {model.host}"
-                out.note(f"What agents say and do is shown to {model.name} {place}, masked.")
+                shown = f"is shown to {model.name} {model.whereabouts}, masked."
+                out.note(f"What agents say and do {shown}")
 
 
 def _was_told(model: Model, folder: Path, what: str = "") -> bool:

@@ -303,8 +303,7 @@ def _evaluator(spec: SupervisorSpec, model: Model) -> ModelEvaluator:
 
 
 def _notice(model: Model, watched: str) -> str:
-    place = "on your own network" if model.at_home else f"at {model.host}"
-    return f"What is said and done in {watched} is shown to {model.name} {place}."
+    return f"What is said and done in {watched} is shown to {model.name} {model.whereabouts}."
 
 
 def _shown(out: Output) -> Callable[[Event], None]:

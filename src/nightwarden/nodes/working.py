@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from typing_extensions import TypedDict
 
@@ -26,6 +26,8 @@ Tool = Literal["shell", "read", "write", "edit", "list", "search", "fetch"]
 
 Backend = Literal["native", "claude_code"]
 """Who works: our own agent, or Claude Code."""
+
+CLAUDE_CODE: Final = "claude_code"
 
 
 class LimitReached(NodeError):

@@ -21,6 +21,7 @@ from typing import Final
 from nightwarden.agents.models import FindKey, Model, installed_keyring, is_allowed, resolve
 from nightwarden.agents.providers import PROVIDERS, Provider
 from nightwarden.errors import ModelError
+from nightwarden.nodes.working import CLAUDE_CODE
 from nightwarden.settings import Settings
 from nightwarden.spec.supervisors import SupervisorSpec, reads_messages
 from nightwarden.spec.workflow import INPUTS, NodeSpec, Workflow
@@ -37,7 +38,6 @@ SMALL: Final[Mapping[str, str]] = {
 }
 """The model that looks where only the provider is known: a small one."""
 
-CLAUDE_CODE: Final = "claude_code"
 _GATEWAYS: Final = frozenset({"compatible", "openrouter", "together", "fireworks"})
 _VARIABLE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _INPUT: Final = re.compile(r"\$inputs\.(\w+)|\{\{\s*(?:vars|inputs)\.(\w+)\s*\}\}")

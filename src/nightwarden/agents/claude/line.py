@@ -47,7 +47,7 @@ class Line:
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
         request: h11.Request | None = None
-        pieces: list[bytes] = []
+        body = bytearray()
         while True:
             event = self._http.next_event()
             match event:
@@ -56,12 +56,12 @@ class Line:
                     if self._http.they_are_waiting_for_100_continue:
                         await self.send(h11.InformationalResponse(status_code=100, headers=[]))
                 case h11.Data():
-                    pieces.append(bytes(event.data))
-                    if sum(map(len, pieces)) > _MOST_BYTES:
+                    body += event.data
+                    if len(body) > _MOST_BYTES:
                         return None
                 case h11.EndOfMessage() if request is not None:
                     headers = [(k.decode(), v.decode("latin-1")) for k, v in request.headers]
-                    return Asked(request.target.decode(), headers, b"".join(pieces))
+                    return Asked(request.target.decode(), headers, bytes(body))
                 case h11.NEED_DATA:
                     self._http.receive_data(await self._reader.read(CHUNK))
                 case _:

@@ -40,17 +40,16 @@ from nightwarden.agents.claude.telling import Telling
 from nightwarden.agents.meter import Tally
 from nightwarden.agents.models import Model
 from nightwarden.agents.rules import instructions
-from nightwarden.agents.standing import COST, SECONDS, TURNS, Standing
+from nightwarden.agents.standing import Standing, not_done, too_long
 from nightwarden.errors import NodeError
 from nightwarden.events.agent import UserPrompt
 from nightwarden.leash import guarded
-from nightwarden.nodes.working import Desk, LimitReached, Task, Work
+from nightwarden.nodes.working import Desk, Task, Work
 
 _INTERRUPT_S: Final = 0.3
 _LOOK_AGAIN_S: Final = 0.05
 _UNREACHED: Final = ("failed", "needs-auth", "disabled")
 _MOST_PROBLEMS: Final = 5
-_MONEY: Final = ("model:budget", "model:run-budget")
 _OUTSIDE: Final = "not allowed: what lies in the workspace, and the tools you were given, are"
 
 
@@ -69,26 +68,12 @@ async def labor(
     """
     sdk = await asyncio.to_thread(importlib.import_module, SDK)
     standing = Standing(desk.tell, task.limits, tally, budget)
-    try:
-        async with asyncio.timeout(task.limits.timeout_s) as clock, Proxy(payable, desk.mask) as at:
-            with tempfile.TemporaryDirectory(dir=guarded(), ignore_cleanup_errors=True) as outer:
-                folder = Path(outer) / "own"
-                folder.mkdir()
-                work = _Labor(sdk, model, task, desk, tally, standing, at)
-                return await work.through(folder)
-    except TimeoutError:
-        if not clock.expired():
-            raise  # somebody else's
-        standing.exceeded(SECONDS)
-        limit = f"{task.limits.timeout_s:g} s"
-        raise LimitReached(f"timeout after {limit}", code="timeout") from None
-    except LimitReached:
-        standing.exceeded(TURNS)
-        raise
-    except NodeError as error:
-        if error.code in _MONEY:
-            standing.exceeded(COST)
-        raise
+    async with standing.limited(), Proxy(payable, desk.mask) as proxy:
+        with tempfile.TemporaryDirectory(dir=guarded(), ignore_cleanup_errors=True) as outer:
+            folder = Path(outer) / "own"
+            folder.mkdir()
+            work = _Labor(sdk, model, task, desk, tally, standing, proxy)
+            return await work.through(folder)
 
 
 class _Labor:
@@ -225,24 +210,19 @@ class _Labor:
         self._check(ended)
         more = self._notes() or self._wanting(ended)
         if more and self._telling.turns >= self._task.limits.max_turns:
-            raise self._not_done()
+            raise not_done(self._task.limits)
         return more or None
 
     def _check(self, ended: Ended) -> None:
         if self._out_of_turns or ended.subtype == "error_max_turns":
-            raise self._not_done()
+            raise not_done(self._task.limits)
         if ended.failed and not ended.subtype.startswith("error_max_structured"):
             raise self._trouble(ended.text, ended.status)
 
     def _wanting(self, ended: Ended) -> str:
         """What is wrong with a result; empty where nothing is."""
         if self._task.schema is None:
-            most, chars = self._task.limits.max_output_chars, len(ended.text)
-            return (
-                ""
-                if chars <= most
-                else f"your result has {chars} characters; {most} are the most: cut it"
-            )
+            return too_long(ended.text, self._task.limits)
         validator = jsonschema_rs.validator_for(dict(self._task.schema))
         problems = [error.message[:300] for error in validator.iter_errors(ended.answer)]
         return _listed(problems[:_MOST_PROBLEMS])
@@ -258,12 +238,6 @@ class _Labor:
             cost_micro_usd=self._tally.cost_micro_usd,
             input_tokens=self._tally.tokens_in,
             output_tokens=self._tally.tokens_out,
-        )
-
-    def _not_done(self) -> LimitReached:
-        turns = self._task.limits.max_turns
-        return LimitReached(
-            f"not done after {turns} turns; raise max_turns, or ask for less", code="max-turns"
         )
 
     def _trouble(self, said: str, status: int | None = None) -> NodeError:
