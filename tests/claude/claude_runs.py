@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model_server import ModelServer, Request
+from agent_kit import Hear, Ran, run_file
+from model_server import ModelServer
 
-import nightwarden as nw
 from nightwarden.agents.claude.program import MARK
-from nightwarden.events import Event
-from nightwarden.events.render import render
-from nightwarden.result import RunResult
-from nightwarden.session import run_session
 
 MODEL = "anthropic:claude-sonnet-5"
 KEY = "sk-test-0123456789-abcdef"
-
-
-@dataclass
-class Ran:
-    """A run with one agent in it, and what it said."""
-
-    result: RunResult
-    events: list[Event]
-    requests: list[Request]
-    folder: Path
-
-    def told(self, *tags: str) -> list[str]:
-        """The lines of the events of these types."""
-        return [render(e) for e in self.events if e.__struct_config__.tag in tags]
-
-    def types(self, *tags: str) -> list[str]:
-        """The order in which events of these types came."""
-        found = [str(e.__struct_config__.tag) for e in self.events]
-        return [tag for tag in found if tag in tags]
 
 
 @dataclass
@@ -52,7 +29,7 @@ class Bench:
         script: Sequence[Any],
         *,
         node: str = "agent.Agent",
-        hear: Callable[[Event, nw.Session], None] = lambda event, session: None,
+        hear: Hear = lambda event, session: None,
         options: Mapping[str, Any] | None = None,
         more: Mapping[str, Any] | None = None,
         **properties: Any,
@@ -60,12 +37,7 @@ class Bench:
         """Run one node with this script."""
         with ModelServer(script) as server:
             file = self.written(server, node=node, more=more, **properties)
-            session = nw.Session(nw.load(file), workdir=self.folder, **(options or {}))
-            events: list[Event] = []
-            session.subscribe(events.append)
-            session.subscribe(lambda event: hear(event, session))
-            result = run_session(session)
-            return Ran(result, events, server.requests, self.folder)
+            return run_file(file, server, folder=self.folder, hear=hear, options=options)
 
     def written(
         self,

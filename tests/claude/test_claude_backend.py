@@ -12,7 +12,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -20,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_kit import Box, with_box
 from claude_runs import KEY, Bench, marked
 from model_server import Call, Calls, Hang, ModelServer, Say, Status
+from processes import is_gone
 
 import nightwarden as nw
 from nightwarden.events import Event
@@ -171,31 +172,10 @@ def test_a_task_that_looks_like_a_command_is_a_task(bench: Bench) -> None:
 # -- messages --
 
 
-class Box:
-    """A mailbox a test fills."""
-
-    def __init__(self) -> None:
-        self.waiting: list[str] = []
-        self.taken: list[str] = []
-        self.stepped_after: list[int] = []
-
-    def take(self) -> list[Any]:
-        found, self.waiting = self.waiting, []
-        self.taken += found
-        return [type("Note", (), {"text": text})() for text in found]
-
-    def stepped(self) -> None:
-        self.stepped_after.append(len(self.taken))
-
-
 @pytest.fixture
 def box(monkeypatch: pytest.MonkeyPatch) -> Box:
     """The mailbox of every step."""
-    from nightwarden.runtime.services import RunServices
-
-    found = Box()
-    monkeypatch.setattr(RunServices, "mailbox", lambda self, node_id: found)
-    return found
+    return with_box(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -468,19 +448,7 @@ def test_it_and_its_commands_end_where_our_process_is_killed(bench: Bench) -> No
             pids = marked(bench.folder)
             process.kill()
         assert len(pids) >= 2, "the program, and its shell"
-        assert [pid for pid in pids if not is_gone(pid)] == []
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, or does within a moment."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([fd], [], [], 5.0)[0])
-    finally:
-        os.close(fd)
+        assert [pid for pid in pids if not is_gone(pid, within_s=5.0)] == []
 
 
 def test_a_program_that_dies_is_a_failure_that_says_so(bench: Bench) -> None:

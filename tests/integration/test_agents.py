@@ -8,23 +8,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import select
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import agent_kit
 import pytest
+from agent_kit import Hear, run_file, with_box
 from model_runs import PROTOCOLS
 from model_server import Call, Calls, Hang, ModelServer, Request, Say, Status
+from processes import is_gone
 
 import nightwarden as nw
 from nightwarden.events import Event, decode_lines
 from nightwarden.events.render import render
 from nightwarden.result import RunResult
-from nightwarden.session import run_session
 from nightwarden.store.opening import open_store
 
 MODEL = "openai-chat:gpt-5"
@@ -32,23 +33,8 @@ KEY = "sk-test-0123456789-abcdef"
 A_TXT = {"path": "src/a.txt"}
 
 
-@dataclass
-class Ran:
-    """A run with one agent in it, and what it said."""
-
-    result: RunResult
-    events: list[Event]
-    requests: list[Request]
-    folder: Path
-
-    def told(self, *tags: str) -> list[str]:
-        """The lines of the events of these types."""
-        return [render(e) for e in self.events if e.__struct_config__.tag in tags]
-
-    def types(self, *tags: str) -> list[str]:
-        """The order in which events of these types came."""
-        found = [str(e.__struct_config__.tag) for e in self.events]
-        return [tag for tag in found if tag in tags]
+class Ran(agent_kit.Ran):
+    """One that asked by the protocol of OpenAI."""
 
     @property
     def reason(self) -> str:
@@ -75,7 +61,7 @@ class Bench:
         script: Sequence[Any],
         *,
         node: str = "agent.Agent",
-        hear: Callable[[Event, nw.Session], None] = lambda event, session: None,
+        hear: Hear = lambda event, session: None,
         options: Mapping[str, Any] | None = None,
         model: str = MODEL,
         more: Mapping[str, Any] | None = None,
@@ -92,12 +78,8 @@ class Bench:
             file = self.folder / "w.json"
             nodes = {"work": given, **(more or {})}
             file.write_text(json.dumps({"version": 1, "name": "w", "nodes": nodes}))
-            session = nw.Session(nw.load(file), workdir=self.folder, **(options or {}))
-            events: list[Event] = []
-            session.subscribe(events.append)
-            session.subscribe(lambda event: hear(event, session))
-            result = run_session(session)
-            return Ran(result, events, server.requests, self.folder)
+            found = run_file(file, server, folder=self.folder, hear=hear, options=options)
+            return Ran(**vars(found))
 
 
 @pytest.fixture
@@ -224,31 +206,6 @@ def test_secrets_reach_neither_the_model_nor_the_record(bench: Bench) -> None:
 
 
 # -- messages --
-
-
-class Box:
-    """A mailbox a test fills."""
-
-    def __init__(self) -> None:
-        self.waiting: list[str] = []
-        self.taken: list[str] = []
-        self.stepped_after: list[int] = []
-
-    def take(self) -> list[Any]:
-        found, self.waiting = self.waiting, []
-        self.taken += found
-        return [type("Note", (), {"text": text})() for text in found]
-
-    def stepped(self) -> None:
-        self.stepped_after.append(len(self.taken))
-
-
-def with_box(monkeypatch: pytest.MonkeyPatch) -> Box:
-    from nightwarden.runtime.services import RunServices
-
-    box = Box()
-    monkeypatch.setattr(RunServices, "mailbox", lambda self, node_id: box)
-    return box
 
 
 def test_a_message_is_in_the_very_next_request(
@@ -408,18 +365,6 @@ def test_a_command_that_takes_too_long_is_killed_and_the_agent_goes_on(bench: Be
 
 
 # -- the end --
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, or does within a moment."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([fd], [], [], 2.0)[0])
-    finally:
-        os.close(fd)
 
 
 def test_cancelling_the_run_kills_what_the_agent_runs(bench: Bench) -> None:

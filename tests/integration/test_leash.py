@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,23 +18,13 @@ from typing import Any
 import pytest
 from commands import Running, environment, started
 from model_server import Call, ModelServer
+from processes import is_gone
 
 from nightwarden.leash import Leash
 
 MODEL = "openai-chat:gpt-5"
 PATIENCE_S = 30.0
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, or does within a moment."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([fd], [], [], 5.0)[0])
-    finally:
-        os.close(fd)
+LEASH_S = 5.0
 
 
 def numbers(folder: Path, *names: str) -> list[int]:
@@ -86,7 +75,7 @@ def test_a_command_of_an_agent_ends_with_an_engine_that_is_killed(
     ):
         found = numbers(tmp_path, "own", "other")
         killed(engine)
-        assert [is_gone(pid) for pid in found] == [True, True]
+        assert [is_gone(pid, within_s=LEASH_S) for pid in found] == [True, True]
     end = time.monotonic() + 5
     while any(tmpdir.iterdir()) and time.monotonic() < end:
         time.sleep(0.02)
@@ -125,7 +114,7 @@ def test_a_server_of_tools_that_does_not_mind_its_input_ends_as_well(
     ):
         found = numbers(tmp_path, "own", "other")
         killed(engine)
-        assert [is_gone(pid) for pid in found] == [True, True]
+        assert [is_gone(pid, within_s=LEASH_S) for pid in found] == [True, True]
 
 
 BUSY = '''
@@ -159,7 +148,7 @@ def test_a_worker_process_ends_as_well_with_what_its_step_has_started(
     with started("run", "w.json", "--nodes", "steps.py", cwd=tmp_path) as engine:
         found = numbers(tmp_path, "own", "other")
         killed(engine)
-        assert [is_gone(pid) for pid in found] == [True, True]
+        assert [is_gone(pid, within_s=LEASH_S) for pid in found] == [True, True]
 
 
 @pytest.fixture
@@ -192,7 +181,7 @@ def test_a_fork_that_lives_on_holds_nothing_up(
     process.append(fork)
     engine.kill()
     engine.wait()
-    assert is_gone(own)
+    assert is_gone(own, within_s=LEASH_S)
     os.kill(fork, 0)  # it lives
 
 
@@ -222,7 +211,7 @@ def test_an_engine_that_ends_leaves_no_guard_and_no_folder(tmp_path: Path, tmpdi
         "print(leash._guards[0]._process.pid)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert is_gone(int(done.stdout))
+    assert is_gone(int(done.stdout), within_s=LEASH_S)
     assert list(tmpdir.iterdir()) == []
 
 
@@ -258,5 +247,5 @@ def test_what_left_the_group_ends_too_where_it_bears_a_mark(tmp_path: Path, how:
         (left,) = numbers(tmp_path, "left")
         if how == "SIGKILL":
             engine.kill()
-        assert is_gone(left)
+        assert is_gone(left, within_s=LEASH_S)
         engine.kill()

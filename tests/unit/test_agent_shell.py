@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import sys
 from pathlib import Path
 
 import pytest
+from processes import is_gone
 
 from nightwarden.agents.shell import Ran, clean_environment, run_command
 from nightwarden.agents.workspace import ToolProblem
@@ -25,18 +25,6 @@ def sh(command: str, folder: Path, *, timeout_s: float = 8.0, max_chars: int = 1
             max_chars=max_chars,
         )
     )
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, or does within a moment: killing takes effect elsewhere."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([fd], [], [], 2.0)[0])
-    finally:
-        os.close(fd)
 
 
 def test_both_outputs_and_the_code_come_back(tmp_path: Path) -> None:
