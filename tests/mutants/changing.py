@@ -164,6 +164,8 @@ def _says_nothing(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.If) and "trace" in ast.unparse(node.test):
         return True
+    if isinstance(node, ast.Assign) and "trace" in ast.unparse(node.targets[0]):
+        return True
     return isinstance(node, ast.arg) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )

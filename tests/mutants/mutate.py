@@ -45,6 +45,11 @@ FILES = (
     "causes",
     "stopping",
     "waiting",
+    "machine",
+    "emitting",
+    "propagating",
+    "assembly",
+    "compiling",
 )
 SURVIVED = "survived"
 

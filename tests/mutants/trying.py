@@ -178,6 +178,8 @@ def replace_code(wrong: Wrong) -> None:
         found = vars(found)[name]
     if isinstance(found, property):
         found = found.fget
+    if isinstance(found, staticmethod):
+        found = found.__func__
     assert isinstance(found, FunctionType), wrong
     found.__code__ = _code_of(wrong)
 
