@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from reference.twice import Twice
+
 from nightwarden.kernel.causes import NOT_TAKEN, Absent, Carried, Cause, Kind
 from nightwarden.kernel.compiling import compile_plan
 from nightwarden.kernel.effects import Delay, Effect, Ended, Escalate, Invoke
@@ -48,20 +50,23 @@ class Hand:
 
     def __init__(self, made: Workflow, **settings: Any) -> None:
         self.plan = compile_plan(made, analyse(made))
-        self.machine = Machine(
+        self._kernels = Twice(lambda: self._made(settings))
+        self.machine = self._kernels.machine
+        self.said: list[Effect] = []
+        self.calls: dict[tuple[str, Lineage], int] = {}
+
+    def _made(self, settings: Mapping[str, Any]) -> Machine:
+        return Machine(
             self.plan,
             settings=Settings(**settings),
             limits=lambda node: node.spec.run.concurrency or 99,
         )
-        self.machine.trace = []
-        self.said: list[Effect] = []
-        self.calls: dict[tuple[str, Lineage], int] = {}
 
     # -- facts --
 
     def tell(self, stimulus: Stimulus) -> Sequence[Effect]:
-        """What follows from one fact."""
-        effects = list(self.machine.handle(stimulus))
+        """What follows from one fact: the same by the shorter ways of a run without a trace."""
+        effects = list(self._kernels.handle(stimulus))
         self.said += effects
         for effect in effects:
             if isinstance(effect, Invoke):

@@ -4,8 +4,8 @@
     a change ─▶ a fork of that process, one function made wrong ─▶ the tests that reach its line
     killed: a test fails, or the process hangs or takes too much memory.  survived: all pass.
 
-    python tests/mutants/mutate.py [--minutes 10] [--file matching] [--seed 0] [--jobs 1]
-                                   [--results FILE [--again]] [--list]
+    python tests/mutants/mutate.py [--minutes 10] [--file matching [--line 50]] [--seed 0]
+                                   [--jobs 1] [--results FILE [--again]] [--list]
 
 The standard library only, and pytest. A survivor is either a gap in the tests or a change that
 means the same: those are listed in `survivors.toml`, each with its reason. Exit code 1: one that
@@ -102,6 +102,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description="which wrongs in the kernel no test minds")
     options.add_argument("--minutes", type=float, default=10)
     options.add_argument("--file", action="append", choices=FILES, help="only this module")
+    options.add_argument("--line", action="append", type=int, help="only changes of this line")
     options.add_argument("--seed", type=int, default=0, help="which changes come first")
     options.add_argument("--jobs", type=int, default=1)
     options.add_argument("--results", type=Path, help="keep outcomes here, and go on from them")
@@ -112,6 +113,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as copy:
         _work_on(Path(copy))
         found = [wrong for name in given.file or FILES for wrong in wrongs(name)]
+        if given.line:
+            found = [wrong for wrong in found if wrong.line in given.line]
         if given.list:
             print(*found, sep="\n")
             return 0

@@ -63,6 +63,7 @@ from nightwarden.spec.scopes import analyse
 from nightwarden.verdict import DecidedBy, Decision, Fail, Substitute
 from reference.acting import Case, Made, codes, judge
 from reference.translate import Run, Translator, aligned, tell_trace
+from reference.twice import Twice
 from reference.words import (
     CONTROL,
     END,
@@ -137,13 +138,9 @@ class _Driver:
         self.case, self.code, self.judge = case, codes(case), judge(case)
         self.keep_going = keep_going
         self.plan = compile_plan(case.workflow, analyse(case.workflow))
-        self.machine = Machine(
-            self.plan,
-            settings=Settings(
-                max_retries=case.max_retries, keep_going=keep_going, window=pace.window
-            ),
-        )
-        self.machine.trace = []
+        settings = Settings(max_retries=case.max_retries, keep_going=keep_going, window=pace.window)
+        self.kernels = Twice(lambda: Machine(self.plan, settings=settings))
+        self.machine = self.kernels.machine
         self.words = Translator(self.machine._state.causes)
         self.pace, self.random = pace, random.Random(pace.seed)
         self.calls: dict[int, _Live] = {}
@@ -306,7 +303,7 @@ class _Driver:
 
     def tell(self, stimulus: Stimulus) -> None:
         self.tell_rest()
-        for effect in self.machine.handle(stimulus):
+        for effect in self.kernels.handle(stimulus):
             assert self.result.status is None, f"{effect} after the end"
             self.perform(effect)
 
@@ -444,6 +441,7 @@ class _Driver:
         result.interrupted = self.interrupted
         result.pending = self.machine.pending()
         result.report = self.machine.report()
+        assert result.report == self.kernels.untraced.report()
         result.causes = self.words.all_causes()
         assert self.machine._state.awaiting == 0, "calls that are over still wait for answers"
         result.unfinished = [n.id for n in self.plan.nodes if n.index not in self.finished]

@@ -79,9 +79,7 @@ class _Compiler:
         for node in nodes:
             self._wire_outputs(node)
         self._number_exits(nodes, inputs)
-        return Plan(
-            self.workflow, nodes, tuple(self.roots), inputs, tuple(self.captures), self.count
-        )
+        return Plan(self.workflow, nodes, tuple(self.roots), inputs, tuple(self.captures))
 
     def _add_root(self, node_id: str, scope: Scope) -> None:
         parent = self.root_of[scope[:-1]]

@@ -165,7 +165,6 @@ class Plan:
     roots: tuple[RootPlan, ...]
     inputs: Mapping[str, OutPlan]
     captures: tuple[EdgePlan, ...]
-    edges: int
     memo: dict[int, object] = field(default_factory=dict)
 
     def node(self, node_id: str) -> NodePlan:
