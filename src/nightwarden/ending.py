@@ -1,12 +1,13 @@
 """What a run came to, folded at its end: the result, and the event that closes the record.
 
-Read next: `result.py`.
+Read next: `result.py`, `headline.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nightwarden.events import (
     RunCancelled,
@@ -15,24 +16,20 @@ from nightwarden.events import (
     RunFailed,
     RunSuspended,
 )
+from nightwarden.events.words import place
+from nightwarden.headline import headline, missing_outputs, other_roots
 from nightwarden.ids import RunId
 from nightwarden.kernel.effects import Ended, Status
 from nightwarden.kernel.machine import Machine
 from nightwarden.kernel.plan import Plan
+from nightwarden.lineage import show
 from nightwarden.masking.redaction import SecretRegistry
-from nightwarden.result import (
-    RunResult,
-    fold_ledger,
-    fold_outputs,
-    headline,
-    missing_outputs,
-    other_roots,
-)
+from nightwarden.result import RunResult, fold_ledger, fold_outputs
 from nightwarden.runtime.deciding import Deciding, summary
 from nightwarden.runtime.failing import Failure
-from nightwarden.runtime.narrating import cause_text
+from nightwarden.runtime.narrating import cause_text, telling
+from nightwarden.runtime.recorded import as_recorded
 from nightwarden.runtime.recording import Recorder
-from nightwarden.runtime.replaying import as_recorded
 from nightwarden.runtime.services import RunServices
 from nightwarden.verdict import DecidedBy, Fail, Item
 
@@ -65,6 +62,7 @@ class Finished:
 def result_of(run: Finished) -> RunResult:
     """The result of the run."""
     ended, machine, recorder = run.ended, run.machine, run.recorder
+    recorder.settle()
     report = machine.report()
     found = run.deciding.interventions
     interventions = tuple(found[n] for n in sorted(found))
@@ -77,7 +75,7 @@ def result_of(run: Finished) -> RunResult:
         machine.captures(),
         _output_names(run.plan),
         [node.id for node in run.plan.nodes],
-        lambda causes: [cause_text(cause) for cause in machine.explain(causes)],
+        lambda causes: [cause_text(cause) for cause in telling(machine.explain(causes))],
     )
     if run.resumed:
         outputs = {name: as_recorded(value) for name, value in outputs.items()}
@@ -99,7 +97,7 @@ def result_of(run: Finished) -> RunResult:
         duration_s=round(run.duration_s, 6),
         headline=headline(
             ended.status,
-            reason,
+            _pauses(ended, recorder.suspensions) or reason,
             report,
             interventions,
             gaps=gaps,
@@ -176,10 +174,19 @@ def _reason(ended: Ended, recorder: Recorder, deciding: Deciding, plan: Plan) ->
     return summary(min(found, key=lambda e: (order[e.node_id], e.lineage)))
 
 
+def _pauses(ended: Ended, found: Sequence[Mapping[str, Any]]) -> str:
+    """Who asked for the pause a run ended with, and why: the first of them."""
+    if ended.status is not Status.SUSPENDED or not found:
+        return ""
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{place(first['node'], show(first['lineage']))}: {first['reason']}{more}"
+
+
 def _failure_text(failure: Failure) -> str:
     """Where and what, in one line."""
-    item = str(Item(failure.number, failure.total, failure.label))
-    return f"{failure.node_id}{f' [{item}]' if item else ''}: {failure.detail}"
+    item = Item(failure.number, failure.total, failure.label)
+    return f"{place(failure.node_id, str(item))}: {failure.detail}"
 
 
 def _summary_of(value: object, registry: SecretRegistry) -> object:

@@ -6,7 +6,6 @@ Read next: `session.py`.
 from __future__ import annotations
 
 import os
-import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -53,6 +52,7 @@ def registry_of(workflow: Workflow) -> Registry:
 
 
 def definitions_of(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]:
+    """The code of every node, by node id. Raises `SpecError` for what cannot be run here."""
     found: dict[str, NodeDef] = {}
     problems = []
     for node in workflow.nodes:
@@ -86,9 +86,10 @@ def definitions_of(workflow: Workflow, registry: Registry) -> dict[str, NodeDef]
     return found
 
 
-def fresh_id(rng: random.Random) -> RunId:
+def fresh_id() -> RunId:
+    """A run id nobody has: the time, and chance enough for many runs a second."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return new_run_id(stamp, int.from_bytes(os.urandom(4)) ^ rng.getrandbits(1))
+    return new_run_id(stamp, int.from_bytes(os.urandom(4)))
 
 
 def checked_id(run_id: str) -> RunId:

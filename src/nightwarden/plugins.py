@@ -8,4 +8,4 @@ NODES_GROUP: Final = "nightwarden.nodes"
 """Each entry point is a module with `@node` functions, or one such function."""
 
 RECOGNISERS_GROUP: Final = "nightwarden.recognisers"
-"""Each entry point is a function `(error) -> str | None`, see `signatures/signature.py`."""
+"""Each entry point is a function `(error) -> str | None`, see `runtime/recognising.py`."""

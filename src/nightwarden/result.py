@@ -1,34 +1,28 @@
 """What a run came to: status, outputs, interventions, ledger, costs.
 
-`RunResult` is what the library returns and what `--json` prints; `to_json` is versioned. The
-*headline* is the one line people read: what is missing first, then how much was kept.
+`RunResult` is what the library returns and what `--json` prints; `to_json` is versioned.
 
-Read next: `session.py`, `report.py`.
+Read next: `headline.py`, `session.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from nightwarden.events.plain import odd_text, plain
-from nightwarden.ids import EscalationId
 from nightwarden.kernel.causes import Cause, CauseSet, Kind
 from nightwarden.kernel.closing import CATEGORY
 from nightwarden.kernel.ledger import Report, RootAccount
-from nightwarden.kernel.plan import Plan
 from nightwarden.kernel.state import Capture, Gathered, Missing
 from nightwarden.lineage import show
 from nightwarden.nodes.io import Collect, Loss
-from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.failing import called, describe_frame
-from nightwarden.verdict import Action, DecidedBy, action_of
+from nightwarden.verdict import Intervention
 
 FORMAT: Final = 1
-# An answer given before holds again; or the run was ending, and nobody decided any more.
-_UNASKED: Final = (DecidedBy.STICKY, DecidedBy.DEFAULT)
 
 Explain = Callable[[CauseSet], Sequence[str]]
 """Causes in words, in the order people read them."""
@@ -187,130 +181,5 @@ def _missing(
         "node": cause.node_id,
         "at": show(cause.lineage),
         "escalation": f"e{cause.escalation}" if cause.escalation else "",
-        "reason": reason_of(found) if found is not None else "",
+        "reason": found.reason if found is not None else "",
     }
-
-
-def reason_of(found: Intervention) -> str:
-    """Why an intervention was made: the decision's words, else the error's."""
-    decision = found.decision
-    if decision is not None and decision.rationale:
-        return decision.rationale
-    return found.escalation.detail
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """An output of the run that never came because something was given up: by `cause` node."""
-
-    node: str
-    cause: str
-    sentence: str
-
-
-def missing_outputs(
-    captures: Sequence[Capture],
-    plan: Plan,
-    explain: Callable[[CauseSet], Sequence[Cause]],
-    interventions: Sequence[Intervention],
-) -> tuple[Gap, ...]:
-    """The run's own outputs that are lost, each with the first thing on its way that was."""
-    by_id = {i.escalation.id: i for i in interventions}
-    found: dict[str, Gap] = {}
-    for capture in captures:
-        absents = [absent for _, absent in capture.absents if absent.kind is Kind.LOST]
-        if capture.plan.depth or not absents:
-            continue
-        node = plan.nodes[capture.plan.source].id
-        cause = next(c for c in explain(absents[0].causes) if c.kind is Kind.LOST)
-        intervention = by_id.get(EscalationId(f"e{cause.escalation}"))
-        early = intervention is not None and _action(intervention) is Action.END_STREAM
-        what = "ended early" if early else "was skipped"
-        item = show(cause.lineage)
-        who = "it" if cause.node_id == node else f"{cause.node_id}{f' [{item}]' if item else ''}"
-        found.setdefault(node, Gap(node, cause.node_id, f"no output from {node}: {who} {what}"))
-    return tuple(found.values())
-
-
-def headline(
-    status: str,
-    reason: str,
-    report: Report,
-    interventions: Sequence[Intervention],
-    *,
-    gaps: Sequence[Gap] = (),
-    supervisor_cost_micro_usd: int,
-    rejected: int,
-) -> str:
-    """The closing line without its dashes."""
-    supervised = bool(interventions) and status == "completed"
-    parts = [gap.sentence for gap in gaps if gap.cause != gap.node]
-    told = {node for gap in gaps for node in (gap.node, gap.cause) if gap.cause != gap.node}
-    parts += _absent_nodes(report, interventions, told)
-    roots = _outer_first(report)
-    parts += [_kept(root) for root in roots[:1]]
-    # A loss is never only in the small print.
-    parts += [_kept(root, root.node_id) for root in roots[1:] if root.missing]
-    parts += _ended_early(report)
-    asked = sum(1 for i in interventions if i.decision and i.decision.decided_by not in _UNASKED)
-    if asked:
-        parts.append(f"{asked} {'decision' if asked == 1 else 'decisions'}")
-    repaired = sum(1 for i in interventions if _action(i) is Action.SUBSTITUTE)
-    if repaired:
-        parts.append(f"{repaired} repaired")
-    if rejected:
-        parts.append(f"{rejected} {'record' if rejected == 1 else 'records'} rejected")
-    if supervisor_cost_micro_usd:
-        parts.append(f"+${supervisor_cost_micro_usd / 1_000_000:.2f} supervisor cost")
-    head = status + (" (supervised)" if supervised else "")
-    if status != "completed" and reason:
-        parts.insert(0, reason)
-    return f"{head}: {', '.join(parts)}" if parts else head
-
-
-def other_roots(report: Report) -> tuple[str, ...]:
-    """A line for each fan-out the headline does not speak of: nothing was lost there."""
-    others = _outer_first(report)[1:]
-    return tuple(f"{root.node_id}: {_kept(root)}" for root in others if not root.missing)
-
-
-def _outer_first(report: Report) -> list[RootAccount]:
-    return [r for r in sorted(report.roots, key=lambda r: r.depth) if r.items or r.depth == 1]
-
-
-def _kept(root: RootAccount, name: str = "") -> str:
-    skipped = len(root.missing) - root.failed
-    parts = [f"{root.kept}/{root.items} items" + (f" of {name}" if name else "")]
-    if skipped:
-        parts.append(f"{skipped} skipped")
-    if root.failed:
-        parts.append(f"{root.failed} failed")
-    if root.filtered:
-        parts.append(f"{root.filtered} filtered out")
-    return ", ".join(parts)
-
-
-def _ended_early(report: Report) -> list[str]:
-    return [
-        f"{root.node_id} ended early: kept {root.items} of unknown"
-        for root in report.roots
-        if root.marks.get("early")
-    ]
-
-
-def _absent_nodes(
-    report: Report, interventions: Sequence[Intervention], told: Collection[str]
-) -> list[str]:
-    """Every other node of the run's own scope that did not run because something was lost."""
-    found = []
-    for node in report.nodes:
-        lost = node.skipped or node.pruned_lost
-        if node.depth == 0 and lost and node.node_id not in told:
-            by = next((i for i in interventions if i.escalation.node_id == node.node_id), None)
-            why = f": {reason_of(by)}" if by is not None else ": nothing reached it"
-            verb = "skipped" if node.skipped else "did not run"
-            found.append(f"{node.node_id} {verb}{why}")
-    return found
-
-
-def _action(intervention: Intervention) -> Action | None:
-    return None if intervention.decision is None else action_of(intervention.decision.verdict)

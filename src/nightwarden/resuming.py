@@ -98,13 +98,7 @@ def resume_session(
     if past.ended and not (redo or force):
         raise NothingLeft(f"run {run_id} is complete: nothing is left to do")
     found = workflow or _workflow_of(past, nodes, trust=trust)
-    again = _changed(past, found, force=force)
-    again += [spot for text in redo for spot in with_below(found, _on_record(past, found, text))]
-    retried = [_at_risk(past, found, text) for text in retry]
-    for node, lineage in again:
-        past.forget(node, lineage)
-    for node, lineage in retried:
-        past.forget(node, lineage, exactly=True)
+    again, retried = _taken_back(past, found, redo, retry, force=force)
     inputs = inputs(found) if callable(inputs) else inputs or {}
     past.give_up_sealed(found.types)
     given = _inputs(past, store, inputs)
@@ -192,6 +186,20 @@ def _not_named(file: Path, code: Sequence[Path]) -> list[Path]:
     """The files with steps that were given beside the workflow, not named in it."""
     named = {path.resolve() for path in asked_python(file)}
     return [path for path in code if path.resolve() not in named]
+
+
+def _taken_back(
+    past: Past, found: Workflow, redo: Iterable[str], retry: Iterable[str], *, force: bool
+) -> tuple[list[Spot], list[Spot]]:
+    """Forget what is done again with all below it, and what is run again by itself; gives both."""
+    again = _changed(past, found, force=force)
+    again += [spot for text in redo for spot in with_below(found, _on_record(past, found, text))]
+    retried = [_at_risk(past, found, text) for text in retry]
+    for node, lineage in again:
+        past.forget(node, lineage)
+    for node, lineage in retried:
+        past.forget(node, lineage, exactly=True)
+    return again, retried
 
 
 def _changed(past: Past, found: Workflow, *, force: bool) -> list[Spot]:

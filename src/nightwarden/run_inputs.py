@@ -15,12 +15,13 @@ from nightwarden.kernel.plan import Plan
 from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.past import Past
+from nightwarden.runtime.secrets import secrets_in
 from nightwarden.spec.catalog import MISSING
 from nightwarden.spec.checker import Checker, Misfit
 from nightwarden.spec.findings import nearest
 from nightwarden.spec.generics import input_types
 from nightwarden.spec.storing import original, plain_form
-from nightwarden.spec.workflow import INPUTS, SecretRef, Workflow
+from nightwarden.spec.workflow import INPUTS, Workflow
 
 
 def resolve_inputs(workflow: Workflow, given: Mapping[str, object]) -> dict[str, object]:
@@ -87,17 +88,8 @@ def values_pushed(
 
 def secret_names(workflow: Workflow) -> list[str]:
     """Every secret the workflow's properties name, each once."""
-    found: dict[str, None] = {}
-    ahead: list[object] = [v for node in workflow.nodes for v in node.properties.values()]
-    while ahead:
-        value = ahead.pop()
-        if isinstance(value, SecretRef):
-            found[value.name] = None
-        elif isinstance(value, Mapping):
-            ahead += value.values()
-        elif isinstance(value, (list, tuple)):
-            ahead += value
-    return sorted(found)
+    written = (value for node in workflow.nodes for value in node.properties.values())
+    return sorted({name for value in written for name in secrets_in(value)})
 
 
 def open_elements(workflow: Workflow, names: Iterable[str]) -> dict[str, Checker]:

@@ -28,7 +28,7 @@ from nightwarden import telemetry
 from nightwarden.announcing import first_event, what_is_not_stored
 from nightwarden.ending import terminal_event
 from nightwarden.errors import RunError, StoreError
-from nightwarden.events import Event, InputClosed, InputPushed, RunResumed
+from nightwarden.events import Event, RunResumed
 from nightwarden.events.seen import Seen
 from nightwarden.kernel.effects import Ended, Status
 from nightwarden.kernel.state import Settings
@@ -49,14 +49,14 @@ from nightwarden.run_inputs import open_elements, resolve_inputs
 from nightwarden.runtime.bus import Bus, Subscriber
 from nightwarden.runtime.executors import Executor
 from nightwarden.runtime.executors.references import refuse_while_loading
-from nightwarden.runtime.feeding import InputFeed
+from nightwarden.runtime.feeding import InputFeed, OpenInputs
 from nightwarden.runtime.log_masking import masked_logging
 from nightwarden.runtime.past import Past
 from nightwarden.runtime.paying import NamedModel
+from nightwarden.runtime.recognising import installed
 from nightwarden.runtime.risks import Risk, risks
 from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.signatures.signature import Recogniser, with_plugins
-from nightwarden.spec.storing import plain_form
 from nightwarden.spec.supervisors import SupervisorSpec
 from nightwarden.spec.workflow import Workflow
 from nightwarden.wiring import Request, Wired
@@ -73,6 +73,12 @@ class Session:
     """One run of a workflow; runs once.
 
     `open_inputs` are list inputs whose items may be pushed while the run goes on.
+
+    `registry` is where the code of steps is looked up, by default where the workflow has its own
+    from. `run_id` names the run in the record. `executor` runs plain `def` steps, `seed` repeats
+    the delays of retries. `keep_going` lets items fail that nobody decided on, instead of stopping
+    the run; `stop_grace_s` is what a stopped run leaves its steps to end, `window` how many items
+    a fan-out may be ahead. `recognisers` give errors their signatures, as installed ones do.
 
     `store` is where runs are recorded: a folder (`.nightwarden`), a URL, or an open store; None
     for no record. `past` is what the record says of a run that is to go on, and `resumed` the
@@ -123,7 +129,8 @@ class Session:
         resolved = resolve_inputs(workflow, inputs or {})
         known = registry or registry_of(workflow)
         rng = random.Random(seed)
-        feeds = {name: InputFeed(name) for name in open_inputs}
+        names = (open_inputs,) if isinstance(open_inputs, str) else open_inputs
+        feeds = {name: InputFeed(name) for name in names}
         named = supervisor_of(supervise, store, aside, bounds)
         self._request = Request(
             workflow=workflow,
@@ -131,7 +138,7 @@ class Session:
             plan=plan_of(workflow),
             definitions=definitions_of(workflow, known),
             node_files=known.files,
-            run_id=checked_id(run_id) if run_id else fresh_id(rng),
+            run_id=checked_id(run_id) if run_id else fresh_id(),
             rng=rng,
             workdir=(workdir or Path.cwd()).resolve(),
             secrets=dict(secrets or {}),
@@ -145,7 +152,7 @@ class Session:
             ),
             stop_grace_s=stop_grace_s,
             executor=executor,
-            recognisers=with_plugins(tuple(recognisers)),
+            recognisers=with_plugins((*recognisers, installed)),
             watch=watch,
             supervisor=named.supervisor,
             supervisor_name=named.name,
@@ -160,10 +167,12 @@ class Session:
         self._place = store
         self._store: Store | None = None
         self._registry = SecretRegistry()
+        self._open = OpenInputs(feeds, self._request.elements, self._registry)
         self._subscribers: list[Subscriber] = []
         self._bus: Bus | None = None
         self._wired: Wired | None = None
         self._opened = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._cancel_reason: str | None = None
         self._early: list[Command] | None = []
         """Words that came before anybody could take them; None from then on."""
@@ -196,44 +205,40 @@ class Session:
         """Add an item to an open input while the run goes on; on the run's loop.
 
         Waits while a thousand items wait already. Raises `RunError` for an input that is not
-        open, a value that does not fit, or a run that is not running.
+        open, a value that does not fit, a run that is not running, or where nobody would take
+        the item: those who read from the input have enough.
         """
-        feed = self._feed(name)
-        problems = self._request.elements[name].problems(value)
-        if problems:
-            raise RunError(f"input {name}: {problems[0]}")
-        if self._wired is None or self._bus is None:
-            raise RunError(f"input {name}: the run has not started; give the items as its inputs")
-        await feed.push(value)
-        if self._bus.records:
-            self._bus.publish(self._pushed(name, value))
-            await self._bus.durable()
+        if not self._is_here() and not (self._loop and self._loop.is_closed()):
+            raise RunError(
+                f"input {name}: push on the loop the run is on: "
+                "asyncio.run_coroutine_threadsafe(session.push(…), loop)"
+            )
+        await self._open.push(name, value)
 
     def close(self, name: str) -> None:
-        """Say that an open input is complete. More than once changes nothing."""
-        feed = self._feed(name)
-        if self._bus is not None and not feed.closed:
-            self._bus.publish(InputClosed(name=name))
-        feed.close()
-
-    def _pushed(self, name: str, value: object) -> InputPushed:
-        masked, changed = self._registry.mask_value(value)
-        plain, whole = plain_form(self._request.elements[name], masked)
-        return InputPushed(inputs={name: plain}, sealed=changed or not whole)
-
-    def _feed(self, name: str) -> InputFeed:
-        feeds = self._request.feeds
-        feed = feeds.get(name)
-        if feed is None:
-            known = ", ".join(feeds) or "none"
-            raise RunError(f"input {name} is not open; open inputs: {known} (open_inputs=…)")
-        return feed
+        """Say that an open input is complete; from any thread. Twice changes nothing."""
+        self._open.feed(name)
+        self._on_loop(partial(self._open.close, name))
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Cancel the run, at once; on the run's loop. More than once changes nothing."""
+        """Cancel the run, at once; from any thread. More than once changes nothing."""
         self._cancel_reason = self._cancel_reason or reason
         if self._wired is not None:
-            self._wired.driver.cancel(reason)
+            self._on_loop(partial(self._wired.driver.cancel, self._registry.mask_text(reason)))
+
+    def _is_here(self) -> bool:
+        """Whether this is the loop the run is on, or it is on none yet."""
+        try:
+            return self._loop is None or asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # a thread
+            return False
+
+    def _on_loop(self, act: Callable[[], None]) -> None:
+        if self._loop is None or self._is_here():
+            act()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run is over
+            self._loop.call_soon_threadsafe(act)
 
     @property
     def record(self) -> str:
@@ -284,6 +289,10 @@ class Session:
             notes += [f"the supervisor {error}"] if error else []
         return [self._registry.mask_text(note) for note in notes]
 
+    def masked(self, text: str) -> str:
+        """The text without the run's secrets, as far as they are known by now."""
+        return self._registry.mask(text)
+
     def masked_outputs(self, result: RunResult) -> dict[str, object]:
         """The outputs as they may be shown: plain JSON data, secrets masked, nothing cut."""
         shown = {name: shown_output(value) for name, value in result.outputs.items()}
@@ -309,6 +318,7 @@ class Session:
             raise RunError(f"run {self.run_id} was opened before: a session runs once")
         refuse_while_loading()
         self._opened = True
+        self._loop = asyncio.get_running_loop()
         with self._opened_store() as store:
             self._store = store
             log = await self._open_log(store) if store is not None else None
@@ -323,6 +333,7 @@ class Session:
                     raise bus.lost
                 return result
             finally:
+                self._open.end()
                 if self._wired is not None:  # of a run that broke off
                     await self._wired.close()
                 if traced is not None:
@@ -381,7 +392,7 @@ class Session:
             run.obey(command)
         interrupted: asyncio.CancelledError | None = None
         if self._cancel_reason is not None:
-            ended = Ended(Status.CANCELLED, self._cancel_reason)
+            ended = Ended(Status.CANCELLED, self._registry.mask_text(self._cancel_reason))
         else:
             try:
                 ended = await run.drive()
@@ -403,6 +414,8 @@ class Session:
             bus.publish(first_event(self._request, self._registry))
         for remark in what_is_not_stored(self.workflow) if bus.records else ():
             bus.publish(remark)
+        past = self._request.past
+        self._open.begin(bus, closed_before=() if past is None else past.closed_inputs)
 
     def _end_unrecorded(self) -> None:
         """Nothing goes on without its record; not at once, for the kernel may be at work."""

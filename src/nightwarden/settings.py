@@ -143,14 +143,19 @@ def _window(value: object) -> int:
 def _truth(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if isinstance(value, str) and value.lower() in known:
-        return known[value.lower()]
+    if isinstance(value, str) and value.lower() in _TRUTHS:
+        return _TRUTHS[value.lower()]
     raise ValueError
 
 
+_TRUTHS: Final = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
+    ("false", "0", "no", "off"), False
+)
+
+
 _SECONDS: Final = "seconds, 0 or more"
-_WHOLE: Final = "a whole number, 0 or more"
+_WHOLE: Final = f"a whole number from 0 to {_LARGEST:,}"
+_POSITIVE: Final = f"a whole number from 1 to {_LARGEST:,}"
 
 SETTINGS: Final = (
     Setting("store.url", _text, "a folder or postgresql://…", "where runs are recorded"),
@@ -167,7 +172,7 @@ SETTINGS: Final = (
     Setting("steering.model", _text, "a model, as provider:name", "which model they ask"),
     Setting("run.stop_grace_s", _number, _SECONDS, "how long a stopped run may drain"),
     Setting("run.max_retry_delay_s", _number, _SECONDS, "the longest wait before a retry"),
-    Setting("run.window", _window, "a whole number, 1 or more", "items a fan-out is ahead"),
+    Setting("run.window", _window, _POSITIVE, "items a fan-out is ahead"),
     Setting("run.max_cost_usd", _number, "dollars, 0 or more", "what a run's steps may spend"),
     Setting("run.trust", _truth, "true or false", "whether workflows may name Python files"),
     Setting("allowed_models", _patterns, "a list such as ollama:*", "models that may be asked"),
@@ -181,6 +186,7 @@ _ENTRY: Final[Mapping[str, tuple[Callable[[object], Value], str]]] = {
 }
 
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
+_SECTIONS: Final = {key.partition(".")[0] for key in _BY_KEY if "." in key}
 _BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
 
 
@@ -249,16 +255,17 @@ def _models(table: object, file: str, problems: list[str]) -> dict[str, ModelEnt
             try:
                 parts[key] = read(value)
             except (ValueError, OverflowError):
-                problems.append(f"{place} is {value!r}, but has to be {expects}")
+                problems.append(f"{place} is {_written(value)}, but has to be {expects}")
         found[name] = ModelEntry(**parts)
     return found
 
 
 def _flat(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+    """Each value by its key; a section may be empty, where it is one."""
     for section, value in document.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict) and (value or section in _SECTIONS):
             yield from ((f"{section}.{key}", item) for key, item in value.items())
-        elif not isinstance(value, dict):
+        else:
             yield section, value
 
 
@@ -289,7 +296,21 @@ def _take(
     try:
         found[setting.field] = setting.read(value)
     except (ValueError, OverflowError):
-        problems.append(f"{place} is {value!r}, but has to be {setting.expects}")
+        problems.append(f"{place} is {_written(value)}, but has to be {setting.expects}")
+
+
+def _written(value: object) -> str:
+    """A value as it would stand in the file."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            return repr(value)
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+    return str(value)  # a date or a time
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

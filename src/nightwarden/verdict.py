@@ -2,8 +2,9 @@
 
     a step fails ──▶ Escalation ──▶ supervisor ──▶ Decision(verdict) ──▶ kernel ──▶ Outcome
 
-All are plain frozen records. What stands in an `Escalation` is already masked and
-cut: no raw value ever reaches one. Money is integer micro-dollars.
+All are plain frozen records, and an `Intervention` is three of them. What stands in an
+`Escalation` is already masked and cut: no raw value ever reaches one. Money is integer
+micro-dollars.
 
 Read next: `kernel/allowed.py` (which verdict may be given when).
 """
@@ -27,6 +28,11 @@ class Action(StrEnum):
     SKIP = "skip"
     END_STREAM = "end_stream"
     FAIL = "fail"
+
+    @property
+    def word(self) -> str:
+        """What people write and read for it."""
+        return {Action.SUBSTITUTE: "repair", Action.FAIL: "stop"}.get(self, self.value)
 
 
 class ApplyTo(StrEnum):
@@ -181,3 +187,23 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     kind: OutcomeKind
     detail: str = ""
     kept: int | None = None
+
+
+class Intervention(msgspec.Struct, kw_only=True):
+    """One escalation with what was decided and what became of it, as far as that is known."""
+
+    escalation: Escalation
+    decision: Decision | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def action(self) -> Action | None:
+        """What was decided; None where nothing was yet."""
+        return None if self.decision is None else action_of(self.decision.verdict)
+
+    @property
+    def reason(self) -> str:
+        """Why it was made: the decision's words, else the error's."""
+        if self.decision is not None and self.decision.rationale:
+            return self.decision.rationale
+        return self.escalation.detail

@@ -32,15 +32,13 @@ from nightwarden.ids import RunId
 from nightwarden.kernel.effects import Ended, Status
 from nightwarden.kernel.plan import Plan
 from nightwarden.kernel.state import Settings
-from nightwarden.masking.marks import contains_mark
 from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.define import NodeDef
-from nightwarden.nodes.io import AssetRef
 from nightwarden.result import RunResult
 from nightwarden.run_inputs import fed_nodes, secret_names, values_pushed
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import Bus, utc_now
-from nightwarden.runtime.deciding import Deciding, Form
+from nightwarden.runtime.deciding import Deciding
 from nightwarden.runtime.driver import Driver
 from nightwarden.runtime.executors import Executor, StepExecutor, ThreadExecutor
 from nightwarden.runtime.feeding import InputFeed
@@ -50,7 +48,7 @@ from nightwarden.runtime.recording import Recorder
 from nightwarden.runtime.replaying import Replaying
 from nightwarden.runtime.secrets import SecretResolver
 from nightwarden.runtime.services import RunServices
-from nightwarden.runtime.substitution import check_repair
+from nightwarden.runtime.substitution import Repairs
 from nightwarden.runtime.supervision import Bounds, RunReader, Supervisor
 from nightwarden.runtime.watching import Watch
 from nightwarden.signatures.signature import Recogniser
@@ -117,7 +115,8 @@ class Wired:
             feeds=fed_nodes(request.plan, request.feeds),
             past=request.past,
         )
-        self._bindings = {binding.node.id: binding for binding in self.driver.bindings()}
+        self.services.on_overspent = self.driver.overspent
+        self._repairs = Repairs(self.driver.bindings(), self.services)
         self.bounded: Bounded | None = None
         if request.supervisor is not None:
             self.bounded = bounded(request.supervisor, request.bounds, stamp=utc_now)
@@ -200,11 +199,12 @@ class Wired:
             workdir=request.workdir,
             assets_dir=self._assets_dir(),
             blobs=None if self.store is None else self.store.blobs,
+            max_cost_micro_usd=request.max_cost_micro_usd,
         )
         services.open()
         services.make_models = partial(self._models, services)
         if request.past is not None:
-            services.spending.add(sum(request.past.costs.values()))
+            services.spent(sum(request.past.costs.values()))
             for (node_id, _, _), number in request.past.rejected.items():
                 services.rejects[node_id] += number
         return services
@@ -240,7 +240,7 @@ class Wired:
             self.bounded,
             self.bus,
             tell=self.driver.tell,
-            check=self._check,
+            check=self._repairs.check,
             registry=self.registry,
             stamp=utc_now,
             rng=self.request.rng,
@@ -265,7 +265,7 @@ class Wired:
                 "nodes": [msgspec.to_builtins(node) for node in machine.report().nodes],
                 "decisions": len(deciding.interventions),
             },
-            check=lambda failed, outputs: self._check(
+            check=lambda failed, outputs: self._repairs.check(
                 failed.node_id, outputs, deciding.forms.get(int(failed.id[1:]))
             )[1],
             raw_candidate=deciding.candidates.get,
@@ -283,24 +283,6 @@ class Wired:
             return BudgetState()
         return budget_state(self.store.read(self.request.run_id), "supervisor")
 
-    def _check(
-        self, node_id: str, outputs: Mapping[str, object], form: Form = None
-    ) -> tuple[tuple[object, ...], Sequence[str]]:
-        """The values of a repair, and what is wrong with it."""
-        binding = self._bindings[node_id]
-        values, problems = check_repair(
-            binding, outputs, form, is_marked=contains_mark, resolves=self._resolves
-        )
-        return (() if problems else binding.repaired(values)), problems
-
-    def _resolves(self, reference: object) -> bool:
-        """Whether a file that a repair names is there, inside the run's own places."""
-        if isinstance(reference, AssetRef):
-            return self.services.fetch(reference) is not None
-        workdir = self.request.workdir
-        path = workdir / str(reference)
-        return path.resolve().is_relative_to(workdir.resolve()) and path.exists()
-
     # -- what was before --
 
     def _remember(self, past: Past) -> None:
@@ -316,9 +298,9 @@ class Wired:
                 past,
                 driver.desk,
                 tell=driver.tell,
-                go_on=driver.go_on,
+                soon=driver.soon,
                 blob=store.blobs.get,
-                check=self._check,
+                check=self._repairs.check,
                 supervised=deciding.supervised,
                 idle=lambda: driver.machine.idle,
             )

@@ -362,8 +362,7 @@ def test_run_supervise_asks_the_model_and_says_once_what_is_sent(here: Path) -> 
     assert "⛨ flaky" in first.err
     assert "It is so." in first.err
     assert "completed (supervised)" in first.out
-    assert "1 decision" in first.out
-    assert "supervisor cost" in first.out
+    assert "1 decision, +$0.001750 supervisor cost\n" in first.out
 
 
 def test_a_model_that_stops_the_run_gives_it_its_reason(here: Path) -> None:
@@ -376,6 +375,7 @@ def test_a_model_that_stops_the_run_gives_it_its_reason(here: Path) -> None:
     assert done.code == 1
     told = json.loads(done.out)
     assert told["reason"] == "The key is wrong."
+    assert told["headline"].startswith("failed: The key is wrong, ")
     decision = told["interventions"][0]["decision"]
     assert (decision["model"], decision["decided_by"]) == ("ollama:llama3.2", "agent")
     assert decision["rationale"] == "It is so."

@@ -198,7 +198,7 @@ def test_keep_going_names_every_failure(place: Path) -> None:
 
 def test_a_suspended_run_exits_with_3(place: Path) -> None:
     done = nightwarden(*one_step(place, "t.Pause"), cwd=place)
-    assert (done.code, done.out.splitlines()[0]) == (3, "── suspended: until the morning")
+    assert (done.code, done.out.splitlines()[0]) == (3, "── suspended: step: until the morning")
 
 
 def test_a_clean_supervised_run_prints_what_an_unsupervised_one_prints(place: Path) -> None:

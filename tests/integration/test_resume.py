@@ -66,15 +66,22 @@ class Lab:
         )
         return self._to_the_end(session)
 
+    def resume_and_die(self, **options: Any) -> None:
+        """Resume it, and die once more."""
+        assert self._resumed(options) is None, "it came to an end"
+
     def resume(self, **options: Any) -> RunResult:
         """Resume it, and come to an end."""
+        result = self._resumed(options)
+        assert result is not None, "it died once more"
+        return result
+
+    def _resumed(self, options: dict[str, Any]) -> RunResult | None:
         self.did.clear()
         given = {"workflow": self.workflow, "executor": InlineExecutor(), "workdir": self.folder}
         session = resume_session(self.store, **{**given, **options})  # type: ignore[arg-type]
         self.at_risk = [f"{risk} {risk.why}" for risk in session.at_risk]
-        result = self._to_the_end(session)
-        assert result is not None, "it died once more"
-        return result
+        return self._to_the_end(session)
 
     def _to_the_end(self, session: Session) -> RunResult | None:
         try:
@@ -749,3 +756,61 @@ def test_items_pushed_while_a_run_went_on_are_not_lost_with_it(lab: Lab) -> None
     result = mortally(rest(), lab.store)
     assert result.outputs == {"all": [10, 11, 12, 13]}
     assert sorted(lab.did) == ["12", "13"]
+
+
+def test_an_input_that_was_closed_before_the_run_began_is_closed_for_its_resume_too(
+    lab: Lab,
+) -> None:
+    async def take(value: int) -> int:
+        lab.does(f"{value}")
+        return value
+
+    workflow = line_of(lab, take, retry_safe=True, concurrency=1)
+    lab.fatal = {"12"}
+    session = Session(
+        workflow,
+        {"items": [10, 12]},
+        store=lab.store,  # type: ignore[arg-type]
+        executor=InlineExecutor(),
+        workdir=lab.folder,
+        run_id="r",
+        open_inputs=["items"],
+    )
+    session.close("items")
+    with pytest.raises(Killed):
+        mortally(session.run(), lab.store)
+    again = resume_session(
+        lab.store,  # type: ignore[arg-type]
+        workflow=workflow,
+        executor=InlineExecutor(),
+        workdir=lab.folder,
+    )
+    result = mortally(asyncio.wait_for(again.run(), 10), lab.store)
+    assert result.outputs == {"all": [10, 12]}
+    closed = [event["type"] for event in lab.store.read("r")].count("input_closed")
+    assert closed == 1
+
+
+def test_what_was_cut_off_fails_in_the_end_though_others_queue_behind_who_waits_for_it(
+    lab: Lab,
+) -> None:
+    """row: K3-RESUME-UNKNOWN"""
+
+    async def publish(value: int) -> int:
+        lab.does(f"publish {value}")
+        return value
+
+    async def ask(value: int, ctx: Context) -> object:
+        return (await ctx.call("publish", value=value))["output"]
+
+    with nw.workflow("callers") as w:
+        items = w.input("items", list[int], default=[0, 1, 2])
+        target = w.add(lab.step(publish), id="publish", value=9)
+        asks = lab.step(ask, retry_safe=True, concurrency=1)
+        w.add(asks, id="ask", controls=[target], value=items.each())
+    lab.fatal = {"publish 0"}
+    assert lab.begin(w.build()) is None
+    result = lab.resume()
+    assert result.status == "failed"
+    assert "whether it took effect is not known" in result.reason
+    assert not lab.did

@@ -12,7 +12,9 @@ import pytest
 
 import nightwarden as nw
 from nightwarden import ARRIVAL, Stream
+from nightwarden.runtime.supervision import SupervisorBase
 from nightwarden.testing import play
+from nightwarden.verdict import Decision, EndStream, Escalation
 
 
 @nw.node(type="shared.Slow", retry_safe=True)
@@ -84,3 +86,30 @@ async def impatient(lines: Stream[int]) -> list[int]:
 
 def test_an_item_is_not_lost_to_who_has_given_up_waiting_for_it() -> None:
     assert read_by(impatient).outputs == {"read": [0, 1, 2, 3, 4, 5]}
+
+
+class Slowly(SupervisorBase):
+    """Thinks for as long as two items take."""
+
+    async def decide(self, escalation: Escalation) -> Decision:
+        await asyncio.sleep(2)
+        return Decision(verdict=EndStream(), rationale="it waits no longer")
+
+
+@nw.node(type="shared.GivesUp")
+async def gives_up(lines: Stream[int]) -> list[int]:
+    found = [await anext(lines)]
+    async with asyncio.timeout(0.3):
+        found.append(await anext(lines))
+    return found
+
+
+def test_an_item_that_comes_after_its_reader_has_failed_is_lost_and_not_read() -> None:
+    """kernel.md §1: a reader that dies takes the rest unread, as lost."""
+    with nw.workflow("shared") as w:
+        w.add(gives_up, id="read", lines=w.add(slow, id="slow", count=6))
+    result = play(nw.Session(w.build(), supervise=Slowly())).result
+    assert result.status == "completed"
+    assert [i.escalation.detail for i in result.interventions] == ["TimeoutError"]
+    assert "1/6 items, 5 skipped" in result.headline
+    assert result.outputs["read"] == {"absent": "lost", "causes": ["read was given up"]}

@@ -208,6 +208,24 @@ def test_the_doctor_says_what_is_not_well(tmp_path: Path) -> None:
     assert any("no hook at Stop" in row["what"] for row in found["findings"])
 
 
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [("{", "cannot be edited: "), ('{"hooks": 5}', ": hooks is no object"), ("[]", "JSON object")],
+)
+def test_the_doctor_says_once_what_keeps_the_hooks_out(
+    tmp_path: Path, settings: str, wrong: str
+) -> None:
+    path = tmp_path / ".claude" / "settings.local.json"
+    path.parent.mkdir()
+    path.write_text(settings)
+    done = nightwarden("hook", "doctor", cwd=tmp_path, env=at_home(tmp_path))
+    first = done.out.splitlines()[0]
+    assert done.code == 1
+    assert wrong in first
+    assert first.endswith(" — mend the file by hand")
+    assert first.count("by hand") == 1
+
+
 # -- the drain and the benchmark --
 
 

@@ -31,6 +31,7 @@ from commands import (
     until_one_has_ended,
 )
 from kept import events_of
+from model_server import ModelServer, Say
 from typer.main import get_command
 
 from nightwarden.cli.completing import run_ids
@@ -283,6 +284,25 @@ def test_a_detached_run_is_supervised_if_asked_for(place: Path) -> None:
     ):
         nightwarden("events", "r", "--follow", cwd=place, env={"NIGHTWARDEN_SECRET_PASSWORD": "y"})
     assert events_of(place / ".nightwarden", "r")[0]["supervisor"] == "scripted:answers.yaml"
+
+
+def test_what_a_detached_runs_steps_send_to_a_model_is_said_once_where_it_was_started(
+    tmp_path: Path,
+) -> None:
+    """supervision.md §7: what is sent to which model is said once, where somebody reads it."""
+    ask = "version: 1\nnodes: {ask: {type: llm.Generate, prompt: hi, model: 'ollama:x'}}\n"
+    (tmp_path / "ask.yaml").write_text(ask)
+    with ModelServer([Say("Hello.")]) as server:
+        env = {"OLLAMA_BASE_URL": f"{server.base_url}/v1"}
+        for run_id, said in (
+            ("r", ["What goes in at ask is sent to ollama:x on your own network."]),
+            ("s", []),
+        ):
+            done = nightwarden(
+                "run", "ask.yaml", "--detach", "--run-id", run_id, cwd=tmp_path, env=env
+            )
+            assert (done.code, done.lines) == (0, said)
+            nightwarden("events", run_id, "--follow", cwd=tmp_path)
 
 
 def test_what_cannot_begin_leaves_nothing_behind(place: Path) -> None:

@@ -29,7 +29,6 @@ from nightwarden.events import (
 )
 from nightwarden.runtime.bounded import Bounded, bounded
 from nightwarden.runtime.bus import utc_now
-from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.supervision import Bounds, RunReader, SupervisorBase
 from nightwarden.runtime.supervisors import Rule, ScriptedAnswer
 from nightwarden.spec.workflow import Workflow
@@ -41,6 +40,7 @@ from nightwarden.verdict import (
     EndStream,
     Escalation,
     Fail,
+    Intervention,
     Retry,
     Skip,
     Substitute,

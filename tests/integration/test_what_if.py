@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from commands import Done, nightwarden
 from model_runs import KEY, answer
-from model_server import ModelServer
+from model_server import Hang, ModelServer, Status
 
 CHAT = "openai-chat:gpt-5"
 STOP = answer("fail", reason="The page is gone.")
@@ -48,8 +49,10 @@ def ran(here: Path, *more: str) -> None:
     nightwarden(*words, *more, cwd=here)
 
 
-def asked(here: Path, server: ModelServer, *more: str) -> Done:
-    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.base_url}/v1"}
+def asked(
+    here: Path, server: ModelServer, *more: str, env: Mapping[str, str] | None = None
+) -> Done:
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.base_url}/v1", **(env or {})}
     words = ("report", "one", "--what-if", "--supervisor-model", CHAT)
     return nightwarden(*words, *more, cwd=here, env=env)
 
@@ -120,10 +123,30 @@ def test_a_model_that_cannot_be_asked_is_said_and_nothing_else(here: Path) -> No
     assert nightwarden(*words, cwd=here).code == 2
 
 
+def test_a_provider_that_says_nothing_is_waited_for_as_long_as_a_decision_may_take(
+    here: Path,
+) -> None:
+    """issue 5, Bad input: nothing hangs beyond its limit."""
+    ran(here)
+    (here / "nightwarden.toml").write_text("supervisor.decision_timeout_s = 3\n", encoding="utf-8")
+    with ModelServer([Hang()]) as server:
+        done = asked(here, server)
+    assert done.code == 0
+    assert "would have: stop (no decision within 3 s) — by bounds" in done.out
+
+
+def test_the_cost_cap_holds_for_all_questions_together(here: Path) -> None:
+    ran(here, "--keep-going", "--input", 'names=["bee", "bee", "bee"]')
+    env = {"NIGHTWARDEN_SUPERVISOR_COST_CAP_USD": "0.04"}
+    with ModelServer([dataclasses.replace(STOP, usage=(1_000, 2_000))]) as server:  # $0.02125
+        done = asked(here, server, "--json", env=env)
+        assert len(server.requests) == 1
+    by = [would["decided_by"] for would in json.loads(done.out)["what_if"]]
+    assert by == ["agent", "bounds", "bounds"]
+
+
 def test_a_provider_that_cannot_answer_is_an_answer_of_the_bounds(here: Path) -> None:
     ran(here)
-    from model_server import Status
-
     with ModelServer([Status(401, {"error": {"message": "no"}})]) as server:
         done = asked(here, server, "--json")
     found: list[dict[str, Any]] = json.loads(done.out)["what_if"]

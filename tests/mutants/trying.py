@@ -33,6 +33,7 @@ from changing import KERNEL, Wrong, changed
 TESTS = (
     *sorted(str(path) for path in Path("tests/unit").glob("test_kernel_rules*.py")),
     "tests/unit/test_kernel_asked.py",
+    "tests/unit/test_kernel_outside.py",
     "tests/unit/test_kernel_meaning_by_hand.py",
     "tests/unit/test_kernel_meaning_woven.py",
     "tests/unit/test_kernel_meaning.py",

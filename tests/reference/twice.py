@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nightwarden.kernel.effects import Effect
+from nightwarden.kernel.effects import Effect, Ended
 from nightwarden.kernel.machine import Machine
 from nightwarden.kernel.stimuli import Stimulus
 
@@ -24,11 +24,16 @@ class Twice:
         self.machine.trace = []
 
     def handle(self, stimulus: Stimulus) -> Sequence[Effect]:
-        """What follows from a fact. Raises `AssertionError` where that hangs on the way taken."""
+        """What follows from a fact. Raises `AssertionError` where that hangs on the way taken.
+
+        So does the account of the run, once it has ended.
+        """
         effects = self.machine.handle(stimulus)
         others = self.untraced.handle(stimulus)
         if effects != others:
             assert list(map(_parts, effects)) == list(map(_parts, others))
+        if effects and type(effects[-1]) is Ended:
+            assert self.machine.report() == self.untraced.report()
         return effects
 
 

@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+from typer.main import get_command
 
 import nightwarden as nw
 from nightwarden.cli.failing import EXITS, LostRun, Usage, explained
 from nightwarden.cli.inputs import read_inputs
-from nightwarden.cli.main import with_bare_supervise
+from nightwarden.cli.main import app, with_bare_supervise
 from nightwarden.cli.output import painted
 from nightwarden.cli.running import near, output_text
 from nightwarden.errors import Problem, RunError, SpecError, StoreError
@@ -30,6 +32,25 @@ def take(
     maybe: str | None,
     anything: object,
 ) -> None: ...
+
+
+def helps() -> dict[str, str]:
+    """The help of every command, by its name."""
+    found, left = {}, [("nightwarden", get_command(app))]
+    while left:
+        name, command = left.pop()
+        with typer.Context(command, info_name=name, max_content_width=500, terminal_width=500) as c:
+            found[name] = command.get_help(c)
+        left += [(f"{name} {sub}", each) for sub, each in getattr(command, "commands", {}).items()]
+    return found
+
+
+def test_help_says_a_default_once_and_marks_an_argument_once() -> None:
+    told = helps()
+    lines = [f"{name}: {line}" for name, text in told.items() for line in text.splitlines()]
+    assert [line for line in lines if line.count("default:") > 1] == []
+    assert [line for line in lines if "[[" in line or "......" in line] == []
+    assert "[RUN]..." in told["nightwarden costs"]
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from nightwarden.kernel.stimuli import (
     Decided,
     DelayPassed,
     Failed,
+    Overspent,
     RunCancelled,
     Succeeded,
     Suspended,
@@ -175,7 +176,7 @@ def test_a_verdict_that_is_not_allowed_becomes_fail(verdict: Any) -> None:
     (applied,) = [e.decision for e in run.of(Apply)]
     assert isinstance(applied.verdict, Fail)
     assert (applied.decided_by, applied.asked_for) == (DecidedBy.KERNEL, verdict)
-    assert applied.verdict.reason.startswith(f"{action_of(verdict)} was refused: ")
+    assert applied.verdict.reason.startswith(f"{action_of(verdict).word} was refused: ")
     assert run.status() == "failed"
     assert not run.ran("next")
 
@@ -788,6 +789,22 @@ def test_a_cancel_halts_everything_and_ends_when_the_last_call_has() -> None:
     assert run.status() == "cancelled"
     assert [run.node(n).cancelled for n in ("items", "each", "b")] == [1, 1, 1]
     assert not run.machine._state.calls
+
+
+def test_a_run_that_has_spent_too_much_finishes_what_runs_and_begins_nothing_more() -> None:
+    """supervision.md §6"""
+    run = started(fan("items"), step("each", x="items"), step("after", x="each"), step("b"))
+    run.emits("items", 0)
+    run.tell(Overspent("it is used up"))
+    assert [(e.status, e.reason) for e in run.of(Stop)] == [("failed", "it is used up")]
+    assert not run.of(Halt)
+    run.returns("each", 0)
+    run.returns("items")
+    assert run.status() == ""
+    run.returns("b")
+    assert run.status() == "failed"
+    assert (run.node("each").succeeded, run.node("b").succeeded) == (1, 1)
+    assert (run.node("after").started, run.node("b").cancelled) == (0, 0)
 
 
 def test_what_was_ordered_and_never_began_is_unrun() -> None:

@@ -368,7 +368,7 @@ def test_what_is_refused_besides_a_retry_is_refused_for_its_own_reason() -> None
     (applied,) = run.of(Apply)
     assert isinstance(applied.decision.verdict, Fail)
     assert applied.decision.verdict.reason == (
-        "substitute was refused: only skip, fail may be answered here"
+        "repair was refused: only skip, stop may be answered here"
     )
 
 

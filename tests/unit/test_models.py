@@ -149,7 +149,7 @@ def test_the_users_price_wins_over_the_catalogue_and_zero_is_a_price() -> None:
 
 def test_half_a_price_is_refused() -> None:
     line = refusal("openai:gpt-5", entry("openai:gpt-5", price_in=1), OPENAI_API_KEY="k")
-    assert "price_out is missing" in line
+    assert line.endswith("nightwarden.toml has price_in for it and no price_out; a price has both")
 
 
 def test_the_entry_of_a_name_wins_over_those_of_patterns_part_by_part() -> None:
@@ -186,6 +186,17 @@ def test_what_is_no_address_is_refused_without_showing_a_password() -> None:
     line = refusal("ollama:x", OLLAMA_BASE_URL="ftp://me:hunter2@host/v1")
     assert "is no web address" in line
     assert "hunter2" not in line
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["localhost", "http://", "http://[::1", "http://h:x/v1", "http://h:99999", "http://a b/v1"],
+)
+def test_an_address_no_request_could_be_sent_to_is_refused_and_its_place_is_named(url: str) -> None:
+    said = f"{url!r}, which is no web address; write http://HOST/…"
+    assert refusal("ollama:x", OLLAMA_BASE_URL=url) == f"ollama:x: OLLAMA_BASE_URL is {said}"
+    line = refusal("ollama:x", entry("ollama:*", base_url=url))
+    assert line == f"ollama:x: base_url in nightwarden.toml is {said}"
 
 
 @pytest.mark.parametrize("name", ["", "gpt-5", ":gpt-5", "openai:", " openai:gpt-5", "openai: "])
@@ -255,6 +266,8 @@ def test_the_notice_is_one_sentence_with_what_is_sent_and_to_whom() -> None:
         ("operator", None, ""),
         ("scripted:agent.yaml", None, ""),
         ("shadow:operator", None, ""),
+        ("shadow:shadow", None, ""),
+        ("shadow:off", None, ""),
     ],
 )
 def test_a_mode_tells_which_model_it_asks(mode: str, asks: str | None, written: str) -> None:
@@ -262,6 +275,13 @@ def test_a_mode_tells_which_model_it_asks(mode: str, asks: str | None, written: 
     if asks is not None:
         assert with_model(mode, "ollama:x") == written
         assert model_in(written) == "ollama:x"
+
+
+def test_what_is_wrong_with_a_model_of_the_settings_is_said_of_the_setting() -> None:
+    with pytest.raises(ModelError, match=r"^supervisor\.model: 'gpt-5' names no model: write "):
+        supervising_model("", Settings(supervisor_model="gpt-5"), environ={})
+    with pytest.raises(ModelError, match=r"^'gpt-5' names no model: write "):
+        supervising_model("gpt-5", Settings(supervisor_model="ollama:x"), environ={})
 
 
 def test_the_settings_shown_in_the_guide_are_right(tmp_path: Path) -> None:

@@ -269,6 +269,7 @@ EVENTS: list[tuple[Event, str]] = [
     (events.NodeFinished(node_id="a"), "a finished"),
     (events.NodeProgress(node_id="a", lineage=(2,), done=5, total=9), "a [3] 5 of 9"),
     (events.Log(node_id="a", level="warning", message="hm"), "a warning: hm"),
+    (events.Log(level="warning", message="hm"), "warning: hm"),
     (
         events.RecordRejected(node_id="a", line=7, raw="x;y", reason="too short"),
         "a rejected line 7: too short: x;y",
@@ -357,7 +358,7 @@ EVENTS: list[tuple[Event, str]] = [
     ),
     (
         events.UserMessageConsumed(message_id="m1", author="dog"),
-        "◇ message m1 of dog was taken up",
+        "◇ message m1 of dog was consumed",
     ),
     (
         events.UserMessageCancelled(message_id="m1", author="dog", reason="a newer one came"),

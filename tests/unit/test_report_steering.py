@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pytest
 
 from nightwarden.events import Event
 from nightwarden.events.steering import (
@@ -22,6 +23,7 @@ from nightwarden.events.steering import (
     UserMessageQueued,
 )
 from nightwarden.report import fold_report, report_html, report_json, report_text
+from nightwarden.steering.mailbox import Message, State, event_of
 
 
 def plain(*events: Event) -> list[Mapping[str, Any]]:
@@ -61,7 +63,7 @@ def test_a_report_tells_who_watched_how_often_and_what_was_said() -> None:
         "  ◇ coach: watched fix, judge, looked 2 times of 5: said nothing once, said a word once,\n"
         "      gave no answer once; done: all is well\n"
         "  ◇ guard: watched the whole run, looked 0 times\n"
-        "  ◇ coach to fix: Read the trace. (taken up)\n"
+        "  ◇ coach to fix: Read the trace. (consumed)\n"
         "  ◇ operator to fix: Stop <soon>. (expired: its node ended)\n"
     )
 
@@ -79,9 +81,20 @@ def test_programs_get_the_same() -> None:
         {"name": "guard", "watches": [], "looks": {}, "limit": None, "standing": None},
     ]
     assert [(m["id"], m["state"], m["reason"]) for m in found["messages"]] == [
-        ("m1", "taken up", None),
+        ("m1", "consumed", None),
         ("m2", "expired", "its node ended"),
     ]
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_report_and_the_mailbox_call_the_states_of_a_message_alike(state: State) -> None:
+    """steering.md §4: queued, delivered, consumed, cancelled, expired."""
+    event = event_of(Message(message_id="m1", run_id="r", text="Hi.", state=state), str)
+    report = fold_report(plain(event))
+    told: Any = report_json(report)["steering"]
+    assert [m["state"] for m in told["messages"]] == [state.value]
+    assert f"({state.value})" in report_text(report)
+    assert f"<td>{state.value}</td>" in report_html(report)
 
 
 def test_the_page_has_it_as_text() -> None:

@@ -110,20 +110,43 @@ def test_an_unknown_key_is_an_error_that_names_the_nearest_one(tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize("text", ["[supervisr]", "supervisr = {}"])
+def test_an_unknown_section_is_an_error_also_where_nothing_stands_in_it(
+    tmp_path: Path, text: str
+) -> None:
+    (said,) = problems(put(tmp_path, text))
+    assert said == "nightwarden.toml: there is no setting supervisr; did you mean supervisor.mode?"
+
+
+def test_a_section_may_be_empty(tmp_path: Path) -> None:
+    put(tmp_path, "[supervisor]\n[store]\n[models]\n")
+    assert load_settings(tmp_path, environ={}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("word", "means"), [("on", True), ("off", False), ("YES", True), ("0", False)]
+)
+def test_a_switch_in_the_environment_takes_the_usual_words(
+    tmp_path: Path, word: str, means: bool
+) -> None:
+    environ = {"NIGHTWARDEN_STEERING_ENABLED": word}
+    assert load_settings(tmp_path, environ=environ).steering_enabled is means
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (
             "run.window = 0",
-            "run.window is 0, but has to be a whole number, 1 or more",
+            "run.window is 0, but has to be a whole number from 1 to 1,000,000",
         ),
         (
             "supervisor.max_retries = -1",
-            "supervisor.max_retries is -1, but has to be a whole number, 0 or more",
+            "supervisor.max_retries is -1, but has to be a whole number from 0 to 1,000,000",
         ),
         (
             "supervisor.max_decisions = 2.5",
-            "supervisor.max_decisions is 2.5, but has to be a whole number, 0 or more",
+            "supervisor.max_decisions is 2.5, but has to be a whole number from 0 to 1,000,000",
         ),
         (
             "run.stop_grace_s = inf",
@@ -133,8 +156,19 @@ def test_an_unknown_key_is_an_error_that_names_the_nearest_one(tmp_path: Path) -
         ("store.url = ''", "store.url is '', but has to be a folder or postgresql://…"),
         (
             "supervisor.cost_cap_usd = true",
-            "supervisor.cost_cap_usd is True, but has to be dollars, 0 or more",
+            "supervisor.cost_cap_usd is true, but has to be dollars, 0 or more",
         ),
+        (
+            "supervisor.max_decisions = 1000001",
+            "supervisor.max_decisions is 1000001, but has to be a whole number from 0 to 1,000,000",
+        ),
+        (
+            "store.keep_days = 2026-01-01",
+            "store.keep_days is 2026-01-01, but has to be days, 0 or more",
+        ),
+        ("store.url = ['a']", "store.url is a list, but has to be a folder or postgresql://…"),
+        ("allowed_models = {}", "allowed_models is a table, but has to be a list such as ollama:*"),
+        ("[run.trust]", "run.trust is a table, but has to be true or false"),
     ],
 )
 def test_a_value_of_the_wrong_kind_says_what_is_expected(
@@ -148,7 +182,8 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
     found = problems(tmp_path, {"NIGHTWARDEN_SUPERVISOR_MAX_RETRIES": "many"})
     assert len(found) == 3
     assert found[2] == (
-        "NIGHTWARDEN_SUPERVISOR_MAX_RETRIES is 'many', but has to be a whole number, 0 or more"
+        "NIGHTWARDEN_SUPERVISOR_MAX_RETRIES is 'many', "
+        "but has to be a whole number from 0 to 1,000,000"
     )
 
 

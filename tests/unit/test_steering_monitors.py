@@ -25,12 +25,13 @@ from nightwarden.spec.monitors import (
     NEVER_MATCHED,
     BadMonitor,
     Monitor,
-    is_runaway,
     parse_monitor,
 )
+from nightwarden.spec.patterns import is_runaway
 from nightwarden.steering.lookout import Lookout
-from nightwarden.steering.monitors import Watchlist, holds
+from nightwarden.steering.monitors import Watchlist
 from nightwarden.steering.observed import Observed
+from nightwarden.steering.questions import holds
 from nightwarden.steering.repeats import only_looks
 
 
@@ -164,14 +165,34 @@ def test_a_duration_is_written_as_short_as_can_be(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+", "(a*)*b", "(a|aa)+$", r"(\w+\s?)*$", "((ab)*)*", "(x{2,})+"]
+    "pattern",
+    [
+        "(a+)+",
+        "(a*)*b",
+        "(a|aa)+$",
+        r"(\w+\s?)*$",
+        "((ab)*)*",
+        "(x{2,})+",
+        "(a+){8}$",
+        "(a|aa){12}$",
+    ],
 )
 def test_a_pattern_that_could_run_away_is_seen(pattern: str) -> None:
     assert is_runaway(pattern)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(foo|bar)", r"\bgit\s+(push|reset)\b", "[(+]+", r"\(a+\)+", "a+b+"]
+    "pattern",
+    [
+        "(foo|bar)",
+        r"\bgit\s+(push|reset)\b",
+        "[(+]+",
+        r"\(a+\)+",
+        "a+b+",
+        "(ab){8}",
+        r"(\d{3} ){4}",
+        "(a+){1}",
+    ],
 )
 def test_a_harmless_pattern_is_let_through(pattern: str) -> None:
     assert not is_runaway(pattern)

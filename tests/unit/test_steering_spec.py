@@ -116,7 +116,9 @@ def test_c190_watching_what_is_no_agent_is_a_warning(watched: str) -> None:
         ("monitors: ['text_contains=stuck']", "warning"),
         ("monitors: 3", "warning"),
         ("boundaries: perhaps", "warning"),
-        ("cost_cap_usd: -1", "warning"),
+        ("boundaries: false", "warning"),
+        ("cost_cap_usd: -1", "error"),
+        ("cost_cap_usd: half a dollar", "error"),
         ("model: 3", "warning"),
         ("wathces: [fix]", "warning"),
     ],
@@ -124,6 +126,17 @@ def test_c190_watching_what_is_no_agent_is_a_warning(watched: str) -> None:
 def test_c191_what_cannot_be_used_has_its_line(line: str, severity: str) -> None:
     """Scenario 71; steering.md §2: a cooldown or max_evals of 0 or less is an error."""
     assert said(f"dog:\n  system: policy\n  {line}") == [("C191", severity, 12)]
+
+
+@pytest.mark.parametrize("name", ["operator", "' '"])
+def test_c191_a_supervisor_is_called_neither_nothing_nor_as_people_are(name: str) -> None:
+    """steering.md §4: operator text goes first, so nobody else may be its author."""
+    assert said(f"{name}: {{system: policy}}") == [("C191", "error", 10)]
+
+
+@pytest.mark.parametrize("more", ["monitors: ['repeat=3']", "policy: loop-breaker"])
+def test_without_boundaries_there_has_to_be_a_monitor(more: str) -> None:
+    assert said(f"dog: {{boundaries: false, {more}}}") == []
 
 
 @pytest.mark.parametrize("block", ["dog: {}", "dog:", "dog: text", "dog: [1]"])
@@ -161,6 +174,14 @@ def test_c193_a_prompt_that_is_not_there_is_a_warning_and_an_empty_policy() -> N
     assert one(block).system == ""
     _, (problem,) = examined(block)
     assert problem.remedy == "did you mean 'policy'?"
+
+
+def test_c193_a_prompt_that_is_no_text_is_said_to_be_none() -> None:
+    block = HEAD.replace("Keep it short.", "[1]") + "  dog: {system: policy}\n"
+    _, problems = examine(block, catalog=CATALOG, file="w.yaml")
+    (said,) = (p for p in problems if p.rule == "C193")
+    assert said.message == "supervisor 'dog': prompt 'policy' is no text, so it has no policy"
+    assert said.remedy == "write its text below it"
 
 
 def test_c193_a_policy_that_is_not_shipped_is_a_warning() -> None:

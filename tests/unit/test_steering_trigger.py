@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from steering_kit import SILENCE, Clockwork, event, seen, spec
 
-from nightwarden.steering.monitors import MOST_REGISTERED, parse_monitor
+from nightwarden.spec.monitors import parse_monitor
+from nightwarden.steering.monitors import MOST_REGISTERED
 from nightwarden.steering.ports import Advice
 from nightwarden.steering.rehearsal import rehearse
 from nightwarden.steering.trigger import Trigger
@@ -258,6 +259,33 @@ def test_done_rests_through_boundaries_and_seeded_matches() -> None:
     works.until(500)
     assert works.woke_at == [3]
     assert "done" in works.silent[0].why
+
+
+def test_a_turn_that_ended_while_it_was_thinking_does_not_wake_one_that_is_done_since() -> None:
+    """steering.md §2: done rests until a registered match or a fresh start, also of what came
+    before it was said."""
+    works = started(advice=registering(done=True), thinking_s=2.0)
+    works.at(4, "llm_step_finished", "a")
+    works.until(500)
+    assert works.woke_at == [3]
+    works.at(600, "node_finished", "a")
+    works.at(700, "node_started", "a")
+    works.until(800)
+    assert works.woke_at == [3, 700]
+
+
+def test_a_declared_silence_does_not_wake_one_that_is_done() -> None:
+    """steering.md §2: a seeded monitor does not revive."""
+    works = started("idle_for=1m", advice=registering(done=True))
+    works.until(500)
+    assert works.woke_at == [3]
+    assert "done" in works.silent[0].why
+
+
+def test_a_registered_silence_revives_one_that_is_done() -> None:
+    works = started(advice=registering("idle_for=1m", done=True))
+    works.until(500)
+    assert works.woke_at == [3, 63]
 
 
 def test_a_registered_match_revives_one_that_is_done() -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -61,11 +60,7 @@ class Adjudicator(SupervisorBase):
         self._built: Any = None
         self._building = asyncio.Lock()
         self._secrets = SecretRegistry()
-        self._keys = {model.key_name: model.key} if model.key else {}
-        password = urlsplit(model.base_url).password
-        if password:
-            self._keys["base_url"] = password
-        for name, value in self._keys.items():
+        for name, value in model.secrets.items():
             self._secrets.register(name, value)
 
     def attach(self, reader: RunReader) -> None:
@@ -104,7 +99,7 @@ class Adjudicator(SupervisorBase):
     def _protect_keys(self) -> None:
         """Only who asks has a key in use: a run that asks nobody is not slowed by masking it."""
         if isinstance(self._reader, RunEvidence):
-            for name, value in self._keys.items():
+            for name, value in self.model.secrets.items():
                 self._reader.protect(name, value)
 
     async def _meter(self, escalation: Escalation) -> Meter:

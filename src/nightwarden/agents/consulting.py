@@ -16,7 +16,6 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from nightwarden.agents.budget import BudgetRefused, TurnBudget
 from nightwarden.agents.models import Model
@@ -72,18 +71,14 @@ class Consultant:
         self._building = asyncio.Lock()
         self._told_micro_usd = budget.spent_micro_usd
         self._secrets = SecretRegistry()
-        self._keys = {model.key_name: model.key} if model.key else {}
-        password = urlsplit(model.base_url).password
-        if password:
-            self._keys["base_url"] = password
-        for name, value in self._keys.items():
+        for name, value in model.secrets.items():
             self._secrets.register(name, value)
 
     async def ask(
         self, instructions: str, question: str, schema: Mapping[str, Any], *, name: str
     ) -> Consulted:
         """One question. Raises nothing but its own cancellation; `name` is the answer's."""
-        for key_name, value in self._keys.items():
+        for key_name, value in self.model.secrets.items():
             self._protect(key_name, value)
         meter: Meter | None = None
         try:

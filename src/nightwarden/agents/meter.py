@@ -23,6 +23,10 @@ MAX_OUTPUT_TOKENS: Final = 2048
 UNSEEN_TOKENS: Final = 1024
 """What a provider may add to a request on its own, at most: its instructions for using tools."""
 
+_MOST_TOKENS: Final = 1_000_000_000
+"""No turn has more; a provider that says so has not said what it used."""
+_UNTOLD: Final = Usage(tokens_in=0, tokens_out=0)
+
 
 @dataclass(slots=True)
 class Tally:
@@ -80,16 +84,16 @@ class Meter:
 
     def book(self, reservation: Reservation, booked: Booking, usage: Usage | None = None) -> None:
         """Close a reservation. More than once changes nothing."""
-        if booked is Booking.ACTUAL and usage is None:
+        actual = None if usage is None else self._cost(usage)
+        if booked is Booking.ACTUAL and actual is None:
             booked = Booking.WORST
         if booked is Booking.REFUSED:
             cost = 0 if self.budget.release(reservation) else None
         else:
-            actual = None if usage is None or not self.price else self.price.micro_usd(usage)
             cost = self.budget.commit(reservation, actual)
         if cost is None:
             return
-        tokens = usage or Usage(tokens_in=0, tokens_out=0)
+        tokens = usage if usage is not None and actual is not None else _UNTOLD
         self.tally.turns += 1
         self.tally.cost_micro_usd += cost
         self.tally.tokens_in += tokens.tokens_in
@@ -104,6 +108,16 @@ class Meter:
                 tokens_out=tokens.tokens_out,
             )
         )
+
+    def _cost(self, usage: Usage) -> int | None:
+        """What so many tokens cost; None for numbers that cannot be true."""
+        counts = (usage.tokens_in, usage.tokens_out, usage.cache_read, usage.cache_write)
+        if self.price is None or min(counts) < 0 or max(counts) > _MOST_TOKENS:
+            return None
+        try:
+            return self.price.micro_usd(usage)
+        except ValueError:  # more of it came from a cache than there was, say
+            return None
 
     def _reserved(self, reservation: Reservation) -> BudgetReserved:
         return BudgetReserved(

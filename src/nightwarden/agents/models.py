@@ -49,6 +49,13 @@ class Model:
     key: str = field(default="", repr=False)
 
     @property
+    def secrets(self) -> Mapping[str, str]:
+        """What of it nobody may see, by name: its key, and a password in its address."""
+        password = urlsplit(self.base_url).password
+        found = {self.key_name: self.key, "base_url": password or ""}
+        return {name: value for name, value in found.items() if value}
+
+    @property
     def host(self) -> str:
         """Where what is asked is sent."""
         return urlsplit(self.base_url).hostname or self.base_url
@@ -93,6 +100,21 @@ def resolve(
         key_name=key_name,
         key=key,
     )
+
+
+def resolve_set(
+    key: str,
+    name: str,
+    settings: Settings,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    keyring: FindKey | None = None,
+) -> Model:
+    """The model a setting names; what is wrong with it is said of the setting."""
+    try:
+        return resolve(name, settings, environ=environ, keyring=keyring)
+    except ModelError as error:
+        raise ModelError(f"{key}: {error}") from error
 
 
 def is_allowed(name: str, patterns: tuple[str, ...] | None) -> bool:
@@ -154,17 +176,30 @@ def _entry(name: str, models: Mapping[str, ModelEntry]) -> ModelEntry:
 
 
 def _base_url(name: str, provider: Provider, entry: ModelEntry, environ: Mapping[str, str]) -> str:
-    given = [entry.base_url, *(environ.get(variable) for variable in provider.base_urls)]
-    url = next((text.strip() for text in given if text and text.strip()), provider.base_url)
+    given = {"base_url in nightwarden.toml": entry.base_url or ""}
+    given |= {variable: environ.get(variable, "") for variable in provider.base_urls}
+    found = ((place, text.strip()) for place, text in given.items() if text.strip())
+    place, url = next(found, ("", provider.base_url))
     if not url:
         raise ModelError(
             f"{name}: no address is known; set {provider.base_urls[0]}, "
             f'or base_url under [models."{name}"] in nightwarden.toml'
         )
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ModelError(f"{name}: {_shown(url)!r} is no web address; write http://HOST/…")
+    if not _is_address(url):
+        raise ModelError(
+            f"{name}: {place} is {_shown(url)!r}, which is no web address; write http://HOST/…"
+        )
     return url
+
+
+def _is_address(url: str) -> bool:
+    """Whether a request could be sent there."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, half an IPv6 address
+        return False
+    return known and not any(char.isspace() for char in parts.netloc)
 
 
 def _shown(url: str) -> str:
@@ -182,8 +217,10 @@ def _price(
 ) -> Price:
     place = f'under [models."{name}"] in nightwarden.toml'
     if (entry.price_in is None) != (entry.price_out is None):
-        missing = "price_out" if entry.price_out is None else "price_in"
-        raise ModelError(f"{name}: {missing} is missing {place}: a price has both parts")
+        named, lacking = ("price_in", "price_out")[:: 1 if entry.price_out is None else -1]
+        raise ModelError(
+            f"{name}: nightwarden.toml has {named} for it and no {lacking}; a price has both"
+        )
     if entry.price_in is not None and entry.price_out is not None:
         return Fixed(Decimal(str(entry.price_in)), Decimal(str(entry.price_out)))
     if provider.at_home and is_own_server(base_url):

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 
 from nightwarden.agents.adjudicator import Adjudicator
-from nightwarden.agents.models import Model, resolve
+from nightwarden.agents.models import Model, resolve, resolve_set
 from nightwarden.errors import ModelError
 from nightwarden.runtime.supervision import Bounds
 from nightwarden.runtime.supervisors.modes import model_in, with_model
@@ -38,13 +38,14 @@ def supervising_model(
     Without settings, those of the working directory and the environment hold.
     """
     settings = load_settings(environ=environ) if settings is None else settings
-    chosen = name or settings.supervisor_model or ""
-    if not chosen:
+    if name:
+        return resolve(name, settings, environ=environ)
+    if not settings.supervisor_model:
         raise ModelError(
             "supervision by a model needs to know which: name one with "
             "--supervisor-model provider:name, or set supervisor.model in nightwarden.toml"
         )
-    return resolve(chosen, settings, environ=environ)
+    return resolve_set("supervisor.model", settings.supervisor_model, settings, environ=environ)
 
 
 def open_adjudicator(

@@ -16,7 +16,6 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from nightwarden.agents.claude.starting import check_backend
 from nightwarden.agents.models import Model, resolve
@@ -122,11 +121,8 @@ class StepModels:
 
     def use_key(self, model: Model) -> None:
         """Only what is used has to be masked."""
-        if model.key:
-            self._protect(model.key_name, model.key)
-        password = urlsplit(model.base_url).password
-        if password:
-            self._protect("base_url", password)
+        for name, value in model.secrets.items():
+            self._protect(name, value)
 
 
 class AskedModel:

@@ -9,6 +9,10 @@ Read next: `turns.py`.
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelAuthenticationError,
@@ -52,7 +56,7 @@ def reason(error: Exception) -> str:
         case ModelConnectionError() if not _unsent(error):
             return f"the connection to the provider was lost: {_brief(error)}"
         case ModelConnectionError():
-            return f"the provider cannot be reached: {_brief(error)}"
+            return f"the provider cannot be reached{_where(error)}: {_why_unreached(error)}"
         case UnexpectedModelBehavior():
             return f"the model's answer cannot be used: {_brief(error)}"
     return f"the model could not be asked: {_brief(error)}"
@@ -76,5 +80,32 @@ def _unsent(error: ModelConnectionError) -> bool:
     return not error.in_stream and error.phase in ("pool", "connect")
 
 
+def _where(error: Exception) -> str:
+    """The address that was tried, as far as an error of the transport tells it."""
+    for cause in _causes(error):
+        with contextlib.suppress(RuntimeError):  # a request that is not known
+            url = getattr(getattr(cause, "request", None), "url", None)
+            if url is not None:
+                return f" at {url.host}" + (f":{url.port}" if url.port else "")
+    return ""
+
+
+def _why_unreached(error: Exception) -> str:
+    """The system's own words, where it said something; else the library's."""
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.errno:
+            told = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror
+            return str(told)
+    return _brief(error)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it came from."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__
+
+
 def _brief(error: Exception) -> str:
-    return " ".join(str(getattr(error, "message", error)).split())[:200]
+    return " ".join(str(getattr(error, "message", error)).split()).rstrip(".")[:200]

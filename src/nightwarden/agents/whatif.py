@@ -18,14 +18,15 @@ from typing import Any, Final
 
 import msgspec
 
-from nightwarden.agents.evidence import OnlyTheEscalation
 from nightwarden.events.words import dollars, place
 from nightwarden.ids import EscalationId, NodeId, RunId
 from nightwarden.kernel.allowed import Shape, allowed_actions
+from nightwarden.runtime.bounded import bounded
+from nightwarden.runtime.bus import utc_now
 from nightwarden.runtime.supervision import Bounds, Supervisor
 from nightwarden.runtime.supervisors.verbs import WORDS
 from nightwarden.spec.catalog import NodeType
-from nightwarden.verdict import Decision, Escalation, Fail, Item, action_of
+from nightwarden.verdict import DecidedBy, Decision, Escalation, Fail, Item, action_of
 
 MOST: Final = 5
 """Failures that are asked about, at most."""
@@ -42,15 +43,20 @@ class Would:
     decision: Decision
 
 
-async def what_if(failures: Sequence[Escalation], supervisor: Supervisor) -> list[Would]:
-    """Ask about each failure, one after the other; the supervisor is closed in the end."""
+async def what_if(
+    failures: Sequence[Escalation], supervisor: Supervisor, bounds: Bounds
+) -> list[Would]:
+    """Ask about each failure, one after the other, as a run with these bounds would have.
+
+    The supervisor is closed in the end.
+    """
+    within = bounded(supervisor, bounds, stamp=utc_now)
     found = []
     try:
-        for escalation in failures:
-            supervisor.attach(OnlyTheEscalation(escalation, None))
-            found.append(Would(escalation, await supervisor.decide(escalation)))
+        for escalation in failures:  # without a run to look into: the escalation has to do
+            found.append(Would(escalation, await within.decide(escalation)))
     finally:
-        await supervisor.aclose()
+        await within.aclose()
     return found
 
 
@@ -71,7 +77,8 @@ def would_text(found: Sequence[Would]) -> str:
     lines = ["What if a model had been asked (nothing of this happened)"]
     for would in found:
         e, d = would.escalation, would.decision
-        asked = f"{d.model}, {dollars(d.cost_micro_usd)}"
+        by = "bounds" if d.decided_by is DecidedBy.BOUNDS else d.model
+        asked = f"{by}, {dollars(d.cost_micro_usd)}"
         lines.append(f"  {place(e.node_id, str(e.item))} {e.detail}")
         lines.append(f"    would have: {WORDS[action_of(d.verdict)]} ({d.rationale}) — by {asked}")
     return "\n".join(lines) + "\n"

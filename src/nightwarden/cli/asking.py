@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 3
 TOLD: Final = "told-models"
-"""The file, among the recorded runs, with the models that were told of."""
+"""The file, among the recorded runs, with the models that were told of, and how."""
 
 
 def with_the_model(mode: str | None, model: str | None, settings: Settings) -> str | None:
@@ -53,8 +53,7 @@ def tell_once(mode: str | None, settings: Settings, out: Output, folder: Path) -
     if not named:
         return
     model = supervising_model(named, settings)
-    if not _was_told(model, folder):
-        out.note(notice(model))
+    _once(out, notice(model), model, folder)
 
 
 def tell_of_steps(session: Session, settings: Settings, out: Output, folder: Path) -> None:
@@ -71,8 +70,7 @@ def tell_of_steps(session: Session, settings: Settings, out: Output, folder: Pat
         model = resolve(name, settings, ways=ways_of(askers[0]))
         steps = list(dict.fromkeys(each.node_id for each in askers))
         what = "agents" if agents.intersection(steps) else "steps"
-        if not _was_told(model, folder, what):
-            out.note(_of_steps(model, steps, agents=what == "agents"))
+        _once(out, _of_steps(model, steps, agents=what == "agents"), model, folder, what)
 
 
 def _of_steps(model: Model, steps: Sequence[str], *, agents: bool) -> str:
@@ -94,20 +92,26 @@ def tell_of_steering(session: Session, settings: Settings, out: Output, folder: 
         with contextlib.suppress(ModelError):  # the run says so itself, and goes on without
             running = running_on(session.workflow, spec, session.inputs)
             model = choose(spec, settings, running, inputs=session.inputs)
-            if not out.quiet and not _was_told(model, folder, "watches"):
+            if not out.quiet:
                 shown = f"is shown to {model.name} {model.whereabouts}, masked."
-                out.note(f"What agents say and do {shown}")
+                _once(out, f"What agents say and do {shown}", model, folder, "watches")
 
 
-def _was_told(model: Model, folder: Path, what: str = "") -> bool:
-    """Whether the sentence was printed before; from now on it was."""
-    line = f"{model.name} {model.host} {what}".strip()
-    file = folder / TOLD
+def told_in(folder: Path) -> dict[str, str]:
+    """The sentences that were printed here, by what they are about, in order."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        if line in file.read_text(encoding="utf-8").splitlines():
-            return True
+        lines = (folder / TOLD).read_text(encoding="utf-8").splitlines()
+        return {about: sentence for about, _, sentence in (line.partition("\t") for line in lines)}
+    return {}
+
+
+def _once(out: Output, sentence: str, model: Model, folder: Path, what: str = "") -> None:
+    """Say it, unless it was said before; from now on it was."""
+    about = f"{model.name} {model.host} {what}".strip()
+    if about in told_in(folder):
+        return
     with contextlib.suppress(OSError):  # what cannot be kept is said again
         folder.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8") as told:
-            told.write(f"{line}\n")
-    return False
+        with (folder / TOLD).open("a", encoding="utf-8") as told:
+            told.write(f"{about}\t{sentence}\n")
+    out.note(sentence)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def costs(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]...", help="Only these runs [default: all]."),
+        typer.Argument(metavar="RUN", help="Only these runs [default: all]."),
     ] = None,
     by: Annotated[
         list[str] | None,

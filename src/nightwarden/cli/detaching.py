@@ -9,7 +9,6 @@ Read next: `run.py`, `cancel.py`.
 from __future__ import annotations
 
 import contextlib
-import random
 import shutil
 import subprocess
 import sys
@@ -39,7 +38,7 @@ _MOST_LINES: Final = 20
 
 def detached(wanted: Wanted, out: Output) -> int:
     """Start the run, and say its id once it is on record; else the exit code of what failed."""
-    from nightwarden.cli.asking import tell_once, with_the_model
+    from nightwarden.cli.asking import tell_once, told_in, with_the_model
     from nightwarden.opening import checked_id, fresh_id
 
     settings = settings_for(out)
@@ -50,16 +49,20 @@ def detached(wanted: Wanted, out: Output) -> int:
     switched(wanted.supervisors)
     budget_of(wanted.max_cost)
     mode = with_the_model(mode, wanted.limits.supervisor_model, settings)
-    run_id = checked_id(wanted.run_id) if wanted.run_id else fresh_id(random.Random())
+    run_id = checked_id(wanted.run_id) if wanted.run_id else fresh_id()
     with opened(wanted.store, settings) as place:
         if run_id in place.run_ids():
             raise Usage(f"run {run_id} exists in {place.place}: choose another id, or resume it")
         tell_once(mode, settings, out, place.folder)
+        told = told_in(place.folder)
         with _log_in(place.files(run_id)) as log:
             child = _started(words(wanted, run_id), log, wanted)
             entry = _on_record(place, run_id, child)
         if entry is None:
             return _failed(place.files(run_id), child.returncode, out)
+        for about, sentence in told_in(place.folder).items():
+            if about not in told:  # the run has said it where nobody looks
+                out.note(sentence)
         _tell(entry, child.pid, place.files(run_id) / LOG, out)
     child.returncode = 0  # it is nobody's child any more
     return COMPLETED

@@ -77,6 +77,8 @@ def _named(message: str) -> list[str]:
 
 def _system(error: OSError) -> str:
     why = error.strerror or str(error) or type(error).__name__
+    if isinstance(error, IsADirectoryError):
+        why = "it is a folder, and a file is wanted: name one in it"
     return f"{error.filename}: {why}" if error.filename else why
 
 

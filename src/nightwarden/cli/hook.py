@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 
-Cwd = Annotated[
-    Path, typer.Option("--cwd", metavar="DIR", help="The project Claude Code runs in [default: .].")
-]
+Cwd = Annotated[Path, typer.Option("--cwd", metavar="DIR", help="The project Claude Code runs in.")]
 Project = Annotated[
     bool,
     typer.Option(

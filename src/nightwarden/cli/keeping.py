@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def delete(
     ctx: typer.Context,
     run: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Ids, beginnings of ids, or 'last'.")
+        list[str], typer.Argument(metavar="RUN", help="Ids, beginnings of ids, or 'last'.")
     ],
     quiet: Quiet = False,
     store: Store = None,

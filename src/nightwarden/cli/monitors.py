@@ -32,7 +32,8 @@ MonitorOption = Annotated[
     ),
 ]
 PolicyOption = Annotated[
-    str | None, typer.Option("--policy", metavar="NAME", help="The monitors of a shipped policy.")
+    str | None,
+    typer.Option("--policy", metavar="NAME", help="A shipped policy, of `nightwarden policies`."),
 ]
 SupervisorFile = Annotated[
     Path | None,

@@ -29,7 +29,7 @@ def nodes(
     type: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TYPE]",
+            metavar="TYPE",
             help="A node type, or the word before its dot.",
             autocompletion=node_types,
         ),

@@ -108,7 +108,7 @@ MaxCost = Annotated[
         "--max-cost",
         metavar="USD",
         help="What the run's steps may spend, in dollars; a model call it does not cover stops "
-        "the run.",
+        "the run, and so do steps that have spent more by themselves.",
     ),
 ]
 Supervisors = Annotated[

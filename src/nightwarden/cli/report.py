@@ -115,7 +115,8 @@ def ask_what_if(runs: Runs, found: RunReport, model: str | None, out: Output) ->
 
     settings = settings_for(out)
     named = model or asked_model(found.supervisor or "off") or ""
-    supervisor = open_adjudicator(named, bounds_of(settings), settings)
+    bounds = bounds_of(settings)
+    supervisor = open_adjudicator(named, bounds, settings)
     known = Registry()
 
     def type_of(name: str) -> NodeType | None:
@@ -125,7 +126,7 @@ def ask_what_if(runs: Runs, found: RunReport, model: str | None, out: Output) ->
     failures = failures_of(runs.read(found.run_id), type_of)
     if failures:
         out.note(notice(supervisor.model))
-    return asyncio.run(ask(failures, supervisor))
+    return asyncio.run(ask(failures, supervisor, bounds))
 
 
 def visible_lines(text: str) -> str:

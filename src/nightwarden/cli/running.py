@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from nightwarden.cli.failing import EXITS, SUPERVISED, LostRun
 from nightwarden.cli.interrupting import interruptible
 from nightwarden.cli.output import Output
+from nightwarden.cli.printing import masked_printing
 from nightwarden.cli.progress import Bars
 from nightwarden.cli.watching import Watcher
 from nightwarden.events.words import count, cut, dollars, items_text, list_of, mapping_of
@@ -55,9 +56,10 @@ def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunR
     if stage is not None:
         stage.bars = bars
     try:
-        result = run_on_own_loop(
-            _watched(session, out, bars), left_behind=lambda: session.abandoned
-        )
+        with masked_printing(session.masked):
+            result = run_on_own_loop(
+                _watched(session, out, bars), left_behind=lambda: session.abandoned
+            )
     except StoreError as error:
         if session.begun:
             raise LostRun(f"the run was ended without its record: {error}") from error
@@ -113,14 +115,10 @@ def conclude(session: Session, result: RunResult, out: Output) -> None:
 
 def closing(result: RunResult, outputs: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """What stands below the closing line: what is missing, the outputs, where the record lies."""
-    missing = [
-        list_of(item.get("lineage"))
-        for root in result.ledger["roots"]
-        for item in root["missing"]
-        if root["depth"] == 1
-    ]
-    if missing:
-        yield "missing", items_text(missing)
+    roots = [r for r in result.ledger["roots"] if r["missing"] and r["depth"] == 1]
+    for root in roots:
+        items = items_text([list_of(item.get("lineage")) for item in root["missing"]])
+        yield "missing", items + (f" of {root['node']}" if len(roots) > 1 else "")
     for node, number in result.rejected.items():
         yield "rejected", f"{count(number, 'record')} by {node}"
     for name, value in outputs.items():

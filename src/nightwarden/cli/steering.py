@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from nightwarden.cli.failing import COMPLETED
+from nightwarden.cli.failing import COMPLETED, Usage
 from nightwarden.cli.monitors import (
     MonitorOption,
     NameOption,
@@ -38,7 +38,7 @@ def replay(
     monitor: MonitorOption = None,
     thinking: Annotated[
         float,
-        typer.Option("--thinking", metavar="S", min=0, help="Seconds an evaluation takes [2]."),
+        typer.Option("--thinking", metavar="S", help="Seconds an evaluation takes."),
     ] = 2.0,
     json: Json = False,
     store: Store = None,
@@ -51,6 +51,8 @@ def replay(
     """
     from nightwarden.steering.rehearsal import rehearse
 
+    if not 0 <= thinking < float("inf"):
+        raise Usage(f"--thinking is {thinking:g}, but has to be seconds, 0 or more")
     out = Output(as_json=json)
     spec = supervisor_of(out, supervisor, name, policy, monitor or ())
     with runs_in(store, out) as place:

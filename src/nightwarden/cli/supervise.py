@@ -161,14 +161,22 @@ def spec_of(wanted: Wanted, out: Output) -> SupervisorSpec:
     """The supervisor the options describe. Raises `Usage`."""
     import msgspec
 
-    if not wanted.name.strip():
-        raise Usage("--name is empty; leave it out, or write what the supervisor is called")
+    from nightwarden.spec.supervisors import bad_name
+
+    wrong = bad_name(wanted.name)
+    if wrong:
+        raise Usage(f"--name {wanted.name!r}: {wrong}; write what the supervisor is called")
     for option, value in (("--cooldown", wanted.cooldown), ("--max-evals", wanted.max_evals)):
         if value is not None and not 0 < value < float("inf"):
             raise Usage(f"{option} is {value:g}, but has to be more than 0")
     if wanted.cost_cap is not None and not 0 <= wanted.cost_cap < float("inf"):
         raise Usage(f"--cost-cap is {wanted.cost_cap:g}, but has to be 0 or more; 0 means no look")
     found = supervisor_of(out, None, wanted.name.strip(), wanted.policy, wanted.monitors)
+    if not wanted.boundaries and not found.monitors:
+        raise Usage(
+            "--no-boundaries looks when a monitor holds, and there is none; give one with "
+            "--monitor, or a --policy that has some"
+        )
     own = _text(wanted.system)
     return msgspec.structs.replace(
         found,

@@ -16,12 +16,19 @@ from pathlib import Path
 from nightwarden.evals.case import Case
 from nightwarden.lineage import show
 from nightwarden.result import RunResult
-from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.supervision import Supervisor
 from nightwarden.session import Session, run_session
 from nightwarden.testing.executor import InlineExecutor
 from nightwarden.testing.runs import play
-from nightwarden.verdict import DecidedBy, Decision, Escalation, OutcomeKind, Substitute, Verdict
+from nightwarden.verdict import (
+    DecidedBy,
+    Decision,
+    Escalation,
+    Intervention,
+    OutcomeKind,
+    Substitute,
+    Verdict,
+)
 
 SEED = 1
 """Runs of a case differ in what was decided and in nothing else."""

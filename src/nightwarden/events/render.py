@@ -102,7 +102,8 @@ def _run_ended(event: Plain) -> str:
 
 def _log(event: Plain) -> str:
     level = "" if event.get("level") == "info" else f"{event.get('level')}: "
-    return f"{_where(event)} {level}{event.get('message')}"
+    said = f"{_where(event)} {level}{event.get('message')}"
+    return said.removeprefix(" ")  # the run itself says something
 
 
 def _progress(event: Plain) -> str:

@@ -105,7 +105,7 @@ STEERING_LINES: Final[Mapping[str, Callable[[Plain], str]]] = {
     "steering_done": _done,
     "user_message_queued": _queued,
     "user_message_delivered": _became("was delivered"),
-    "user_message_consumed": _became("was taken up"),
+    "user_message_consumed": _became("was consumed"),
     "user_message_cancelled": _became("was cancelled"),
     "user_message_expired": _became("expired"),
 }

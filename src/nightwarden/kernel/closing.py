@@ -117,7 +117,7 @@ def _resume(state: State, root: Root, group: Group) -> None:
 def unpark(state: State, root: Root, number: int) -> None:
     """Resume one paused fan-out, if it is one."""
     call = root.paused.pop(number, None)
-    if call is None or call.halting:
+    if call is None:
         return
     if call.node.engine:
         state.work.append(Advance(call))
@@ -132,9 +132,8 @@ def free(state: State, item: Item) -> None:
     """Nothing refers to this item any more."""
     group = item.group
     if group.filtered:
-        index = _index(item)
-        seen = group.filtered.pop(index, 0)
-        if seen == group.root.exits and index not in group.missing:
+        seen = group.filtered.pop(_index(item), 0)
+        if seen == group.root.exits:
             group.root.filtered += 1
     group.open -= 1
     if group.open == 0 and group.closed:
@@ -296,6 +295,6 @@ def _in_order(buffer: Buffer, edges: int, ended: CauseSet) -> Gathered:
         indices = [indices[i] for i in order]
     if edges > 1:
         indices = [i // edges for i in indices]
-    if n and indices[0] == 0 and indices[-1] == n - 1 and edges == 1:
+    if edges == 1 and n and indices[-1] == n - 1:
         return Gathered(values, range(n), losses, ended)
     return Gathered(values, indices, losses, ended)

@@ -73,8 +73,10 @@ def sent(state: State, stimulus: ControlSent) -> None:
 def ended(state: State, stimulus: ControlEnded) -> None:
     """A controller sends nothing more to a node."""
     call = state.calls.get(stimulus.call)
-    control = _control(state, state.nodes[stimulus.target], call) if call is not None else None
-    if call is not None and control is not None:
+    if call is None:
+        return
+    control = _control(state, state.nodes[stimulus.target], call)
+    if control is not None:
         control.open.discard(call.node.index)
         _ran(state, control, carried_by(state, call))  # it has said all it has to say
         _close_if_over(state, control, call.item)
@@ -157,9 +159,7 @@ def _needs(state: State, target: Node, call: Call) -> str:
     """The source of an input the target still waits for that cannot come before the caller ends."""
     for slot in target.plan.slots:
         for port in slot.ports:
-            if target.plan.port_depths[port] == target.plan.depth or _has_come(
-                call.item, target, port
-            ):
+            if _has_come(call.item, target, port):
                 continue
             for edge in state.plan.workflow.edges_into(target.plan.id):
                 here = target.plan.port_depths[port] == len(call.item.lineage)
@@ -223,7 +223,8 @@ def _ends_first(state: State, edge: EdgeSpec) -> str:
     workflow, source = state.plan.workflow, state.plan.node(edge.source)
     streams = slot_streams(source.type, edge.source_slot)
     slot = workflow.types[edge.target].input(edge.target_slot)
-    if slot is None or slot.kind not in (SlotKind.COLLECT, SlotKind.STREAM):
+    assert slot is not None
+    if slot.kind not in (SlotKind.COLLECT, SlotKind.STREAM):
         return "" if streams else edge.source
     root = state.plan.roots[source.own_root if streams else source.root]
-    return state.plan.nodes[root.node].id if root.node >= 0 else ""
+    return state.plan.nodes[root.node].id

@@ -40,9 +40,10 @@ MOST_ITERATIONS = 1_000
 
 def advance(state: State, call: Call) -> None:
     """Go on as far as possible."""
-    if call.number not in state.calls or state.status is not None:
+    if call.number not in state.calls:
         return
-    if call.group is not None and call.group.cut:
+    assert call.group is not None
+    if call.group.cut:
         _end(state, call, None, mark="cut")
         return
     match call.node.plan.type.role:
@@ -278,8 +279,7 @@ def _end(
     if cause is not None and cause.kind is not Kind.NOT_TAKEN:
         mark = "failed" if cause.kind is Kind.FAILED else "early"
     close_group(state, group, mark, cause)
-    if node.exit >= 0:
-        take(state, call.item, node.exit, True)
+    take(state, call.item, node.exit, True)
     if node.plan.control_root >= 0:
         named = {out.plan.base: _bare(done) for out in node.ends if type(done) is not Absent}
         answer(state, call.item, named)

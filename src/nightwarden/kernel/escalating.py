@@ -44,7 +44,7 @@ from nightwarden.kernel.state import (
     State,
 )
 from nightwarden.kernel.stimuli import Decided, DelayPassed, Failed
-from nightwarden.kernel.stopping import place_freed, stop
+from nightwarden.kernel.stopping import asks_no_more, place_freed, stop
 from nightwarden.kernel.tasks import (
     NeverOpened,
     PlaceFreed,
@@ -66,8 +66,11 @@ from nightwarden.verdict import (
 _UNCHOSEN = (DecidedBy.DEFAULT, DecidedBy.BOUNDS, DecidedBy.KERNEL)
 
 
-def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
-    """A step raised: ask, or only write it down when the run is already stopping."""
+def failed(state: State, stimulus: Failed, *, detail: str = "", code: str = "") -> None:
+    """A step raised: ask, or only write it down when the run is already stopping.
+
+    `detail` and `code` say what went wrong in a node the kernel itself runs.
+    """
     call = state.calls.pop(stimulus.call, None)
     if call is None:
         return
@@ -75,8 +78,7 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
     _leave(state, call)
     if call.escalation:
         _conclude(state, call.escalation, OutcomeKind.RETRIED_FAILED_AGAIN)
-        call.escalation = 0
-    if state.status is not None or call.halting:
+    if state.status is not None:
         call.node.failed += 1
         state.active -= 1
         return
@@ -111,16 +113,14 @@ def failed(state: State, stimulus: Failed, *, detail: str = "") -> None:
             caused_by=tuple(sorted({state.causes[n].escalation for n in carried_by(state, call)})),
             retry_refused=refused,
             detail=detail,
-            signature=stimulus.signature or "" if detail else "",
+            signature=code,
         )
     )
 
 
 def kernel_failed(state: State, call: Call, detail: str, code: str) -> None:
     """A node the kernel itself runs has failed; it can only be given up or ended early."""
-    if call.number not in state.calls:
-        return
-    failed(state, Failed(call=call.number, signature=code), detail=detail)
+    failed(state, Failed(call=call.number), detail=detail, code=code)
 
 
 def _number(state: State, call: Call) -> int:
@@ -149,12 +149,11 @@ def _retry_state(state: State, call: Call, stimulus: Failed) -> tuple[str, bool]
 
 
 def _leave(state: State, call: Call) -> None:
-    """A failed call holds no place while it waits for its decision."""
+    """A failed call holds no place while it waits for its decision, and is fed nothing."""
+    asks_no_more(call)
     if call.parked:
         call.parked, call.asking = False, ""
         state.active += 1
-        if call.node.engine:
-            call.node.running += 1  # so that what follows may count on a place held
         if call.group is not None:
             call.group.root.paused.pop(call.number, None)
     else:
@@ -208,12 +207,12 @@ def _enforced(waiting: Escalated, stimulus: Decided) -> Decision:
     if action not in waiting.allowed:
         spent = action is Action.RETRY and waiting.exhausted
         by = DecidedBy.BOUNDS if spent else DecidedBy.KERNEL
-        offered = ", ".join(waiting.allowed)
+        offered = ", ".join(each.word for each in waiting.allowed)
         why = f"only {offered} may be answered here"
         if action is Action.RETRY and waiting.retry_refused:
             why = waiting.retry_refused
-        return _refused(decision, by, f"{action} was refused: {why}")
-    if action is Action.SUBSTITUTE and stimulus.problems:
+        return _refused(decision, by, f"{action.word} was refused: {why}")
+    if stimulus.problems:
         why = f"the repair was refused: {stimulus.problems[0]}"
         return _refused(decision, DecidedBy.KERNEL, why)
     return decision
@@ -374,8 +373,7 @@ def settle_failed(state: State, call: Call, absent: Absent) -> None:
         for out in call.node.ends:
             settle(state, out.edges, call.item, absent)
         close_group(state, call.group, "failed", absent)
-        if call.node.plan.exit >= 0:
-            take(state, call.item, call.node.plan.exit, absent)
+        take(state, call.item, call.node.plan.exit, absent)
         node_settled(state, call.node, call.item, absent)
     else:
         absent_outputs_of(state, call, absent)

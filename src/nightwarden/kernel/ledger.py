@@ -110,7 +110,7 @@ def make_report(state: State) -> Report:
         nodes=nodes,
         escalations=state.escalated,
     )
-    if state.ended and state.status is Status.COMPLETED:
+    if state.status is Status.COMPLETED:
         _check_completed(report)
     return report
 

@@ -48,6 +48,7 @@ from nightwarden.kernel.stimuli import (
     Emitted,
     Failed,
     Halted,
+    Overspent,
     Parked,
     Read,
     Requested,
@@ -59,7 +60,14 @@ from nightwarden.kernel.stimuli import (
     Unbegun,
     Unparked,
 )
-from nightwarden.kernel.stopping import come_back, end_if_over, halt, place_freed, stop
+from nightwarden.kernel.stopping import (
+    asks_no_more,
+    come_back,
+    end_if_over,
+    halt,
+    place_freed,
+    stop,
+)
 from nightwarden.kernel.waiting import is_idle, waits, waits_for_one_less, waits_no_more
 from nightwarden.lineage import Lineage
 from nightwarden.verdict import OutcomeKind
@@ -115,6 +123,7 @@ class Machine:
             Unbegun: self._unbegun,  # type: ignore[dict-item]
             Halted: self._halted,  # type: ignore[dict-item]
             RunCancelled: self._cancelled,  # type: ignore[dict-item]
+            Overspent: self._overspent,  # type: ignore[dict-item]
         }
 
     def handle(self, stimulus: Stimulus) -> Sequence[Effect]:
@@ -247,7 +256,6 @@ class Machine:
         for node in state.nodes:
             if node.plan.ports == 0:
                 ready(state, node, run, (), NO_CAUSES)
-        propagate(state)
         run.remaining -= 1  # the one that kept it open while it was being set up
         if run.remaining == 0:
             taken(state, run)
@@ -331,8 +339,6 @@ class Machine:
         for frame in stimulus.more:
             if state.work:
                 propagate(state)
-                if not self.wanted(call.number):
-                    return  # those before were the last ones wanted
             emit(state, call, frame, carried)
         if is_full(group):
             self._park(call, group.root)
@@ -407,7 +413,11 @@ class Machine:
         if state.status is not None:
             halt(state, call, gently=False)
             return
+        if call.group is not None and call.group.cut:
+            halt(state, call, gently=True)
+            return
         waits(state, call)
+        call.outside = not stimulus.away
         if stimulus.away:
             call.away = True
             call.node.running -= 1
@@ -417,6 +427,7 @@ class Machine:
         call = self._state.calls.get(stimulus.call)
         if call is not None and call.awaiting:
             waits_for_one_less(self._state, call)
+            call.outside = False
             come_back(call)
 
     def _unbegun(self, stimulus: Unbegun) -> None:
@@ -437,6 +448,7 @@ class Machine:
             state.out.append(Conclude(escalation=call.escalation, kind=kind))
 
     def _gone(self, call: Call) -> None:
+        asks_no_more(call)
         self._state.active -= 1
         call.node.running -= 1
         if call.node.queue:
@@ -445,6 +457,9 @@ class Machine:
     def _cancelled(self, stimulus: RunCancelled) -> None:
         stop(self._state, Status.CANCELLED, stimulus.reason)
 
+    def _overspent(self, stimulus: Overspent) -> None:
+        stop(self._state, Status.FAILED, stimulus.reason)
+
     def _quiet(self) -> bool:
         """Nothing will move by itself: the run is over, or a window has to give.
 
@@ -452,11 +467,13 @@ class Machine:
         """
         state = self._state
         end_if_over(state)
-        if state.ended or not is_idle(state) or state.status is not None or not state.started:
+        if state.status is not None or not state.started:
             return False
         paused = [root for root in state.roots if root.paused]
         if not paused and state.awaiting:
             return False  # whoever waits for an answer may be at work besides
+        if not is_idle(state):
+            return False
         if not paused:
             raise KernelBug("nothing can move, yet the run is not over", story=self.pending())
         root = min(paused, key=lambda r: r.window)

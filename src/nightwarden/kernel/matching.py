@@ -33,7 +33,8 @@ def match(node: NodePlan, values: Sequence[object], causes: CauseTable) -> Firin
     absents = _absent_inputs(node, values)
     if any(type(v) is Absent and v.kind is Kind.FAILED for v in values):
         return _union(absents, causes)
-    inputs = _any_inputs(node, values) if node.join_any else _all_inputs(node, values)
+    choose = _any_inputs if node.join_any else _all_inputs
+    inputs = choose(node, values, causes)
     if inputs is None:
         return _union(absents, causes)
     carried = NO_CAUSES
@@ -57,36 +58,38 @@ def _union(absents: Sequence[Absent], causes: CauseTable) -> Absent:
 def _absent_inputs(node: NodePlan, values: Sequence[object]) -> list[Absent]:
     found: list[Absent] = []
     for slot in node.slots:
-        mine = [values[p] for p in slot.ports]
-        absents = [v for v in mine if type(v) is Absent]
-        worst = max((a.kind for a in absents), default=Kind.NOT_TAKEN)
-        several = slot.kind is SlotKind.MANY or node.join_any
+        absents, present = _parted(slot, values)
         bearable = Kind.LOST if (node.join_any or slot.accepts_absent) else Kind.NOT_TAKEN
-        if not several or len(absents) == len(mine) or worst > bearable:
+        if not present or any(a.kind > bearable for a in absents):
             found.extend(absents)
     return found
 
 
-def _any_inputs(node: NodePlan, values: Sequence[object]) -> list[object] | None:
+def _any_inputs(
+    node: NodePlan, values: Sequence[object], causes: CauseTable
+) -> list[object] | None:
     inputs: list[object] = []
     fires = False
     for slot in node.slots:
-        present = [_bare(values[p]) for p in slot.ports if type(values[p]) is not Absent]
+        absents, present = _parted(slot, values)
         fires = fires or bool(present)
         if present:
             inputs.append(present if slot.kind is SlotKind.MANY else present[0])
         else:
-            inputs.append(USE_DEFAULT if slot.has_default else values[slot.ports[0]])
+            inputs.append(USE_DEFAULT if slot.has_default else _union(absents, causes))
     return inputs if fires else None
 
 
-def _all_inputs(node: NodePlan, values: Sequence[object]) -> list[object] | None:
+def _all_inputs(
+    node: NodePlan, values: Sequence[object], causes: CauseTable
+) -> list[object] | None:
     in_full = any(
         node.port_depths[i] == node.depth and type(v) is not Absent for i, v in enumerate(values)
     )
     inputs: list[object] = []
     for slot in node.slots:
-        value = _many(slot, values) if slot.kind is SlotKind.MANY else values[slot.ports[0]]
+        many = slot.kind is SlotKind.MANY
+        value = _many(slot, values, causes) if many else values[slot.ports[0]]
         if type(value) is not Absent:
             inputs.append(_bare(value))
         elif slot.accepts_absent:
@@ -98,16 +101,20 @@ def _all_inputs(node: NodePlan, values: Sequence[object]) -> list[object] | None
     return inputs
 
 
-def _many(slot: SlotPlan, values: Sequence[object]) -> object:
+def _many(slot: SlotPlan, values: Sequence[object], causes: CauseTable) -> object:
     """The list of a Many slot, or the Absent that stands for it."""
-    absents = [v for v in (values[p] for p in slot.ports) if type(v) is Absent]
-    present = [_bare(values[p]) for p in slot.ports if type(values[p]) is not Absent]
-    lost = [a for a in absents if a.kind is Kind.LOST]
+    absents, present = _parted(slot, values)
+    lost = any(a.kind is Kind.LOST for a in absents)
     if lost and not slot.accepts_absent:
-        return lost[0]
-    if present:
-        return present
-    return lost[0] if lost else absents[0]
+        return _union(absents, causes)
+    return present or _union(absents, causes)
+
+
+def _parted(slot: SlotPlan, values: Sequence[object]) -> tuple[list[Absent], list[object]]:
+    """What has not come over the edges of a slot, and the values that have, in edge order."""
+    mine = [values[port] for port in slot.ports]
+    absents = [v for v in mine if type(v) is Absent]
+    return absents, [_bare(v) for v in mine if type(v) is not Absent]
 
 
 def _accepted(slot: SlotPlan, absent: Absent) -> object:

@@ -71,10 +71,9 @@ def stream_closed(state: State, group: Group, buffer: Buffer) -> None:
     """The root of a reading slot has closed; a failure reaches the reader like a failed item."""
     cause = group.cause
     runs = not state.nodes[buffer.plan.target].engine
-    if runs and cause is not None and not buffer.over and cause.kind is Kind.FAILED:
+    if runs and cause is not None and cause.kind is Kind.FAILED:
         fail(state, group, buffer, cause)
-        return
-    if not buffer.over:
+    else:
         _tell_reader(state, group, buffer)
 
 
@@ -93,11 +92,7 @@ def fail(state: State, group: Group, buffer: Buffer, absent: Absent) -> None:
     buffer.failed = merge(state, buffer.failed, absent)
     if not buffer.opened:
         _open(state, group, buffer)
-    elif (
-        buffer.reader is not None
-        and not buffer.reader.halting
-        and buffer.reader.number in state.calls
-    ):
+    elif buffer.reader is not None:
         halt(state, buffer.reader, gently=False)
 
 
@@ -127,8 +122,7 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
     """Hand over the next item, or the end, if it is there."""
     edges = buffer.plan.edges
     call = buffer.reader
-    if call is None or call.halting:
-        return
+    assert call is not None  # who has ended, or is told to, wants nothing
     while True:
         position = _next(buffer)
         if position < 0:
@@ -150,7 +144,7 @@ def feed(state: State, group: Group, buffer: Buffer) -> None:
         state.out.append(Feed(call.number, buffer.plan.slot, position // edges, settlement, shown))
         take(state, item, exit_, settlement)
         return
-    if group.closed and buffer.settled == group.emitted * edges and not buffer.ahead:
+    if group.closed and buffer.settled == group.emitted * edges:
         buffer.carried = state.causes.union(buffer.carried, group.carried)
         if group.cause is not None:
             # A reader that left before the end has not met what ended the stream.
@@ -223,7 +217,7 @@ def release(state: State, group: Group, buffer: Buffer, over: object) -> None:
     buffer.ahead = {}
     for position, (item, settlement) in waiting:
         take(state, item, buffer.plan.exits[position % edges], _unread(settlement, over))
-    if over is LEFT and not group.closed:
+    if over is LEFT:
         group.left_exits += edges
         if group.left_exits == group.root.exits:
             state.work.append(Cut(group))

@@ -54,6 +54,13 @@ from nightwarden.kernel.waiting import waits_for_one_less
 SINGLE, JOIN, BROADCAST, COLLECT, READ, CAPTURE, FEEDBACK = range(7)
 """What an edge does at its target: the only input, one of several, one for many items, …"""
 
+_NO_ANSWER = {
+    Kind.NOT_TAKEN: "it lies on a branch that was not taken",
+    Kind.LOST: "it, or what it needs, was given up",
+    Kind.FAILED: "it, or what it needs, failed",
+}
+"""What a caller is told who waits for a node that did not run."""
+
 
 def settle(state: State, edges: Sequence[Edge], item: Item, settlement: object) -> None:
     """Send one settlement of `item` along every edge of an output slot."""
@@ -245,7 +252,7 @@ def prune(
     cause = state.causes.charge(absent.causes)
     state.out.append(Prune(node.index, item.lineage, CATEGORY[absent.kind], cause.number))
     for value in values:
-        if type(value) is Buffer and not value.over:
+        if type(value) is Buffer:
             reading.release(state, value.group, value, absent)
     absent_outputs(state, node, item, absent)
 
@@ -296,13 +303,12 @@ def node_settled(
 
     `carried` are the interventions it has lived through.
     """
-    if node.plan.depth == 0 and not node.finished:
-        node.finished = True
+    if node.plan.depth == 0:
         state.out.append(Finish(node.index))
     if node.plan.controls:
         state.work.append(ControllerDone(node, item, absent, carried))
     if absent is not None and node.plan.control_root >= 0:
-        answer(state, item, None, f"{node.plan.id} did not run: {CATEGORY[absent.kind]}")
+        answer(state, item, None, _NO_ANSWER[absent.kind])
 
 
 def answer(state: State, item: Item, outputs_: dict[str, object] | None, error: str = "") -> None:
@@ -320,8 +326,7 @@ def finish_under(state: State, root: Root) -> None:
     """Every node below a top-level fan-out is finished."""
     for node in state.nodes:
         path = state.roots[node.plan.root].plan.scope
-        if root.plan.index in path and not node.finished:
-            node.finished = True
+        if root.plan.index in path:
             state.out.append(Finish(node.index))
 
 
@@ -362,5 +367,5 @@ def cut(state: State, group: Group) -> None:
     call = group.call
     if call is not None and call.node.engine:
         state.work.append(Advance(call))
-    elif call is not None and call.parked and not call.halting:
+    elif call is not None and (call.parked or call.outside) and not call.halting:
         halt(state, call, gently=not call.asking)

@@ -215,7 +215,6 @@ class Node(msgspec.Struct, eq=False):
     attempts: int = 0
     retries_decided: int = 0
     retries_run: int = 0
-    finished: bool = False
 
 
 class Edge(msgspec.Struct, eq=False):
@@ -260,6 +259,7 @@ class Call(msgspec.Struct, eq=False):
     retried: int = 0
     awaiting: int = 0
     away: bool = False
+    outside: bool = False
     feedback: dict[str, object] | None = None
 
 

@@ -156,6 +156,12 @@ class RunCancelled(msgspec.Struct, frozen=True, gc=False):
     reason: str = "cancelled"
 
 
+class Overspent(msgspec.Struct, frozen=True, gc=False):
+    """The steps have spent more than the run may: what runs may finish, nothing else starts."""
+
+    reason: str
+
+
 Stimulus = (
     RunStarted
     | Succeeded
@@ -173,4 +179,5 @@ Stimulus = (
     | Unparked
     | Unbegun
     | RunCancelled
+    | Overspent
 )

@@ -45,14 +45,12 @@ def stop(state: State, status: Status, reason: str) -> None:
 
 
 def halt(state: State, call: Call, *, gently: bool) -> None:
-    """Tell a call to end, once."""
-    if call.halting and (gently or not call.gentle):
+    """Tell a call to end, once; one that was told gently may be told again, when that is late."""
+    if call.halting and not call.gentle:
         return
     call.halting, call.gentle = True, gently
     come_back(call)
-    for buffer in (call.buffers or {}).values():
-        # What waits on the engine is cancelled, never told "end of stream".
-        buffer.wanted, buffer.reader = False, None
+    asks_no_more(call)
     if call.parked:
         call.parked, call.asking = False, ""
         call.node.running += 1
@@ -60,6 +58,12 @@ def halt(state: State, call: Call, *, gently: bool) -> None:
         if call.group is not None:
             call.group.root.paused.pop(call.number, None)
     state.out.append(Halt(call.number, gently=gently))
+
+
+def asks_no_more(call: Call) -> None:
+    """A reader is over, or told to end: it is fed nothing, and never told "end of stream"."""
+    for buffer in (call.buffers or {}).values():
+        buffer.wanted, buffer.reader = False, None
 
 
 def come_back(call: Call) -> None:
@@ -108,7 +112,7 @@ def end_if_over(state: State) -> None:
         if not state.calls:
             state.ended = True
             state.out.append(Ended(state.status, state.reason))
-    elif state.freed and not state.calls:
+    elif state.freed:
         state.ended = True
         state.status = Status.FAILED if state.failures else Status.COMPLETED
         state.out.append(Ended(state.status, state.reason))

@@ -30,9 +30,5 @@ def waits_no_more(state: State, call: Call) -> None:
 
 
 def is_idle(state: State) -> bool:
-    """Whether nothing will move by itself: no call is at work that does not wait."""
-    behind = state.active - state.awaiting
-    if behind == 0 or not state.awaiting or not any(root.paused for root in state.roots):
-        return behind == 0
-    # Only who waits is at work, and all that is queued is queued behind them.
-    return behind == sum(len(node.queue) for node in state.nodes)
+    """Whether nothing will move by itself: only who waits is at work, the rest queues behind."""
+    return state.active - state.awaiting == sum(len(node.queue) for node in state.nodes)

@@ -37,7 +37,7 @@ from nightwarden.masking.marks import (
     cut_of,
 )
 from nightwarden.masking.scanner import Scanner
-from nightwarden.masking.secret_forms import Secret, secret_of
+from nightwarden.masking.secret_forms import SHORT, Secret, secret_of
 from nightwarden.masking.sensitive import (
     hidden_pair,
     hide_named,
@@ -96,6 +96,18 @@ class SecretRegistry:
             return False
         plain = text if isinstance(text, str) else text.decode("utf-8", "replace")
         return self.mask(plain) != plain
+
+    def plain_in(self, data: bytes) -> str:
+        """The name of a secret that stands in `data` as it is; empty where none does.
+
+        For content of any size: what is disguised, or too short to be told from a word, is not
+        looked for.
+        """
+        for value, secret in list(self._secrets.items()):
+            text = value.strip()
+            if len(text) >= SHORT and text.encode("utf-8", "surrogatepass") in data:
+                return secret.name
+        return ""
 
     def mask(self, text: str) -> str:
         """`text` with every secret masked; the very same object where there is none."""

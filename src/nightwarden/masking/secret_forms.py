@@ -8,7 +8,7 @@ any mixture. What an encoder changes as a whole is a form of its own:
     text         in Unicode's normal forms, mis-decoded, percent-decoded
     base64       three alignments × the bytes of the text, of its JSON form, of UTF-16;
                  only the characters the neighbours cannot change, so `user:secret` is found
-    hexadecimal  in either case
+    hexadecimal  in either case, also byte by byte (`73:65:63`)
 
 *Needles* are cheap substrings: where none of them stands, the form cannot stand either.
 
@@ -21,7 +21,7 @@ import base64
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -140,10 +140,18 @@ def _unit(char: str, space: str, *, document: bool) -> str:
 
 def _encoded(name: str, text: str) -> Iterator[Form]:
     raw = text.encode("utf-8", "surrogatepass")
-    yield _form(name, tuple(c if c.isdigit() else c + c.upper() for c in raw.hex()))
+    hexed = _form(name, tuple(c if c.isdigit() else c + c.upper() for c in raw.hex()))
+    yield hexed
+    yield replace(hexed, units=_byte_by_byte(hexed.units))
     for data in _payloads(text, raw):
         for shift in range(3):
             yield _base64(name, data, shift)
+
+
+def _byte_by_byte(units: tuple[str, ...]) -> tuple[str, ...]:
+    """Hexadecimal as dumps and fingerprints write it: `73:65:63`, `73-65-63`."""
+    pairs = [units[at : at + 2] for at in range(0, len(units), 2)]
+    return (*pairs[0], *(unit for pair in pairs[1:] for unit in (":-", *pair)))
 
 
 def _payloads(text: str, raw: bytes) -> dict[bytes, None]:

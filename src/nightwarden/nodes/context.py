@@ -23,7 +23,11 @@ class Assets(Protocol):
     """Files that belong to the run."""
 
     def write(self, name: str, data: bytes, *, media_type: str = ...) -> AssetRef:
-        """Keep `data` under `name`; the invocation counts as having made an asset."""
+        """Keep `data` under `name`; the invocation counts as having made an asset.
+
+        Raises `NodeError` for a name that leads away (code `bad-name`), and where a secret of the
+        run stands in the name or the data (code `secret-in-asset`).
+        """
         ...
 
     def read(self, reference: AssetRef) -> bytes:
@@ -193,8 +197,8 @@ class Context(Protocol):
     async def call(self, target: str, **overrides: object) -> Mapping[str, object]:
         """Send a control event and wait for its own answer: what `target` put out, by slot.
 
-        Raises `NodeError` (code `no-answer`) with the reason when there is none: it was skipped,
-        failed, or the run is ending.
+        For `async def` steps. Raises `NodeError` (code `no-answer`) with the reason when there is
+        none: it was skipped, failed, or the run is ending.
         """
         ...
 

@@ -9,47 +9,25 @@ read from its signature once and kept beside it as a `NodeDef`:
     async def   runs on the loop          inline=True  trivial and pure, on the loop
     def         runs in a worker thread   yield        fans out
 
-Read next: `io.py` (slot types), `context.py`, `registry.py`.
+Read next: `io.py` (slot types), `slots.py`, `context.py`, `registry.py`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import types
-import typing
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overload
+from typing import Any, TypeVar, overload
 
 from nightwarden.nodes.context import Context
-from nightwarden.nodes.io import ARRIVAL, ONCE, Absent, Collect, Many, Step, Stream, is_outputs
+from nightwarden.nodes.io import Step
 from nightwarden.nodes.promises import problem_in
-from nightwarden.spec.catalog import (
-    MISSING,
-    InputSlot,
-    NodeType,
-    OutputSchema,
-    OutputSlot,
-    Projection,
-    Role,
-    SlotKind,
-)
-from nightwarden.spec.records import record_fields
+from nightwarden.nodes.slots import hints_of, read_parameters, read_result
+from nightwarden.spec.catalog import NodeType, OutputSchema, Role, SlotKind
 
 S = TypeVar("S", bound=Callable[..., Any])
 
-_YIELDS = (AsyncIterator, AsyncGenerator, AsyncIterable, Iterator, Generator, Iterable)
-_KINDS = {Collect: SlotKind.COLLECT, Many: SlotKind.MANY, Stream: SlotKind.STREAM}
 _ATTRIBUTE = "__nightwarden_node__"
 
 
@@ -187,49 +165,32 @@ def define(
     run = getattr(code, "run", None) if is_class else code
     if run is None:
         raise TypeError(f"node class {code.__name__} has no `run` method")
-    hints = _hints(run)
+    hints = hints_of(run)
     parameters = list(inspect.signature(run).parameters.values())
     if is_class:
         parameters = parameters[1:]
-    inputs: dict[str, InputSlot] = {}
-    extra: InputSlot | None = None
-    context_name: str | None = None
-    for parameter in parameters:
-        hint = hints.get(parameter.name, Any)
-        if hint is Context:
-            context_name = parameter.name
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            extra = _input(parameter.name, hint, MISSING)
-        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise TypeError(
-                f"{code.__name__}: parameter {parameter.name!r} cannot be an input slot; "
-                "use named parameters"
-            )
-        else:
-            default = MISSING if parameter.default is parameter.empty else parameter.default
-            inputs[parameter.name] = _input(parameter.name, hint, default)
+    taken = read_parameters(parameters, hints, code.__name__)
     mode = _mode(run, inline=bool(promises.get("inline")))
     fans_out = mode in GENERATORS
-    returned = _yielded(hints.get("return", Any)) if fans_out else hints.get("return", Any)
-    outputs, projections = _outputs(returned, fans_out=fans_out)
-    problem = problem_in({**promises, "type": name}, inputs, outputs)
+    outputs, projections = read_result(hints.get("return", Any), fans_out=fans_out)
+    problem = problem_in({**promises, "type": name}, taken.inputs, outputs)
     if problem:
         raise TypeError(f"{code.__name__}: {problem}")
     node_type = NodeType(
         name=name or type_name(code),
-        inputs=inputs,
+        inputs=taken.inputs,
         outputs=outputs,
         projections=projections,
-        extra=extra,
+        extra=taken.extra,
         fans_out=fans_out,
-        reads=any(slot.kind is SlotKind.STREAM for slot in inputs.values()),
+        reads=any(slot.kind is SlotKind.STREAM for slot in taken.inputs.values()),
         engine_owned=engine_owned,
         role=role,
         doc=inspect.cleandoc(code.__doc__ or ""),
         source=f"{code.__module__}.{code.__qualname__}",
         **promises,
     )
-    return NodeDef(node_type, mode, code, context_name, is_class)
+    return NodeDef(node_type, mode, code, taken.context_name, is_class)
 
 
 def type_name(code: Step) -> str:
@@ -237,16 +198,6 @@ def type_name(code: Step) -> str:
     module = code.__module__.rpartition(".")[2]
     words = code.__name__.strip("_").split("_")
     return f"{module}." + "".join(word[:1].upper() + word[1:] for word in words)
-
-
-def _hints(run: Step) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(run, include_extras=True)
-    except NameError as error:
-        raise TypeError(
-            f"{run.__qualname__}: an annotation cannot be resolved ({error}); "
-            "import the type at module level, not under TYPE_CHECKING"
-        ) from error
 
 
 def _mode(run: Step, *, inline: bool) -> Mode:
@@ -257,73 +208,3 @@ def _mode(run: Step, *, inline: bool) -> Mode:
     if inspect.iscoroutinefunction(run):
         return Mode.COROUTINE
     return Mode.INLINE if inline else Mode.THREAD
-
-
-def _input(name: str, hint: Any, default: object) -> InputSlot:
-    markers: tuple[object, ...] = ()
-    base = hint
-    if get_origin(hint) is Annotated:
-        base, *rest = get_args(hint)
-        markers = tuple(rest)
-    base, accepts_absent = _without_absent(base)
-    kind = _KINDS.get(get_origin(base) or base)
-    if kind is not None:
-        element = (get_args(base) or (Any,))[0]
-    else:
-        kind = SlotKind.PLAIN
-        # Keep pydantic's own markers (Field, constraints) with the type.
-        element = hint if markers and not accepts_absent else base
-    doc = next((str(getattr(m, "description", "") or "") for m in markers), "")
-    return InputSlot(
-        name=name,
-        type=element,
-        kind=kind,
-        default=default,
-        accepts_absent=accepts_absent,
-        by_arrival=ARRIVAL in markers,
-        doc=doc,
-    )
-
-
-def _yielded(hint: Any) -> Any:
-    if get_origin(hint) in _YIELDS:
-        return (get_args(hint) or (Any,))[0]
-    return Any
-
-
-def _outputs(
-    hint: Any, *, fans_out: bool
-) -> tuple[Mapping[str, OutputSlot], Mapping[str, Projection]]:
-    if is_outputs(get_origin(hint) or hint):
-        slots = {}
-        for name, field_hint in record_fields(get_origin(hint) or hint).items():
-            base, once = field_hint, False
-            if get_origin(field_hint) is Annotated:
-                base = get_args(field_hint)[0]
-                once = ONCE in get_args(field_hint)[1:]
-            base, may_be_absent = _without_absent(base)
-            slots[name] = OutputSlot(
-                name=name,
-                type=base,
-                stream=fans_out and not once,
-                may_be_absent=may_be_absent,
-            )
-        return slots, {}
-    base, may_be_absent = _without_absent(hint)
-    slot = OutputSlot(name="output", type=base, stream=fans_out, may_be_absent=may_be_absent)
-    projections = {
-        name: Projection(name=name, slot="output", type=field_hint)
-        for name, field_hint in record_fields(base).items()
-        if name != slot.name  # that name means the whole value; an edge leads to one thing
-    }
-    return {"output": slot}, projections
-
-
-def _without_absent(hint: Any) -> tuple[Any, bool]:
-    """The type without its `| Absent` branch, and whether it had one."""
-    if get_origin(hint) not in (Union, types.UnionType):
-        return hint, False
-    rest = tuple(arg for arg in get_args(hint) if arg is not Absent)
-    if len(rest) == len(get_args(hint)):
-        return hint, False
-    return Union[rest], True  # noqa: UP007  (built at run time)

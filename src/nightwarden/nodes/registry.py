@@ -1,7 +1,7 @@
 """Where node types are found: built in, installed, or in Python files the user named.
 
 Built-in modules are imported only when one of their types is asked for: `http.Fetch`
-lives in `nodes/builtin/http.py`, or in a module beside it that `http.py` imports it from.
+lives in `nodes/builtin/http.py`, or in a module beside it that this one imports it from.
 
 Read next: `builtin/`.
 """
@@ -12,7 +12,6 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -84,7 +83,8 @@ class Registry:
         if path in self._files:
             return self._files[path]
         if not path.is_file():
-            raise SpecError([_file_problem(path, "there is no such file", "check the path")])
+            what = "it is a folder" if path.is_dir() else "there is no such file"
+            raise SpecError([_file_problem(path, what, "check the path")])
         try:
             module = _module_in(path)
             found = [self.add(definition.target) for definition in _definitions(module)]
@@ -115,6 +115,8 @@ class Registry:
         if NODES_GROUP in self._searched:
             return
         self._searched.add(NODES_GROUP)
+        from importlib.metadata import entry_points  # noqa: PLC0415  (12 ms most runs never need)
+
         for point in entry_points(group=NODES_GROUP):
             loaded = point.load()
             if isinstance(loaded, ModuleType):

@@ -168,7 +168,8 @@ class _Fold:
 
     def _missing(self, report: RunReport) -> list[Missing]:
         roots = innermost_roots(report.definition, {state.node: state for state in report.states})
-        missing = list(of_ledger(report.roots, self._run))
+        unasked = {(f.node, f.item): f.detail for f in report.failures}
+        missing = list(of_ledger(report.roots, self._run, unasked))
         undone = [i for i in report.interventions if i.id not in report.afterwards]
         missing += of_interventions(undone, missing, roots, ended=report.ended)
         if report.status != "completed":

@@ -14,7 +14,13 @@ from nightwarden.events.words import count, cut, dollars, list_of, mapping_of, t
 from nightwarden.report.costing import by_model
 from nightwarden.report.folding import RunReport
 from nightwarden.report.html_parts import Markup, el, facts, folded, joined, table
-from nightwarden.report.missing import Missing, kept_of, unfinished_of, unfinished_text
+from nightwarden.report.missing import (
+    Missing,
+    kept_of,
+    missing_text,
+    unfinished_of,
+    unfinished_texts,
+)
 from nightwarden.report.spending import NO_MODEL, NO_STEP, by_day
 from nightwarden.report.standing import COUNTS
 from nightwarden.report.telling import output_text, told
@@ -43,7 +49,7 @@ def _group(
     key: tuple[str, str, str, str], items: Sequence[Missing], deciders: Mapping[str, str]
 ) -> Markup:
     root, node, kind, reason = key
-    what = count(len(items), "item") + (f" of {node_text(root)}" if root else "")
+    what = missing_text(items, node_text(root))
     done = "given up" if kind == "lost" else kind
     caption = f"{what} {done} at {node_text(node)}" + (f": {reason}" if reason else "")
     rows = [
@@ -67,7 +73,7 @@ def _anchor(escalation: str) -> str:
 
 
 def _unfinished(report: RunReport) -> Iterator[Markup]:
-    for said in filter(None, map(unfinished_text, report.roots)):
+    for said in unfinished_texts(report.roots, report.missing):
         yield el("p", f"{said}.")
 
 
@@ -121,7 +127,7 @@ def steering(report: RunReport) -> Markup:
         for w in report.steering.words.values()
     ]
     caption = count(len(words), "message")
-    heads = ["From", "To", "Text", "Became", "Left at"]
+    heads = ["From", "To", "Text", "State", "Queued at"]
     return joined(
         [
             table("Supervisors over running agents", ["Supervisor", "What it did"], watchers),

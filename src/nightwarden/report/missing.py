@@ -10,7 +10,8 @@ Read next: `folding.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,13 +57,13 @@ class Failure:
     label: str = ""
 
 
-def of_ledger(roots: Iterable[Plain], run: Plain) -> Iterator[Missing]:
-    """What the run's end says to be missing."""
-    for root in roots:
-        yield from (
-            _entry(item, str(root.get("node", ""))) for item in list_of(root.get("missing"))
-        )
-    yield from (_entry(item, "") for item in list_of(run.get("missing")))
+def of_ledger(
+    roots: Iterable[Plain], run: Plain, unasked: Mapping[tuple[str, str], str]
+) -> Iterator[Missing]:
+    """What the run's end says to be missing; `unasked` is why, where nobody was asked."""
+    for root in (*roots, {**run, "node": ""}):
+        for item in list_of(root.get("missing")):
+            yield _entry(item, str(root.get("node", "")), unasked)
 
 
 def of_interventions(
@@ -140,23 +141,45 @@ def unfinished_of(root: Plain) -> int:
     return max(0, int(root.get("items") or 0) - kept_of(root) - len(list_of(root.get("missing"))))
 
 
-def unfinished_text(root: Plain) -> str:
-    """That a run ended before some items were through; empty where none are left."""
-    left = unfinished_of(root)
-    of = f"{count(left, 'item')} of {node_text(str(root.get('node', '')))}"
-    return f"{of} not through when the run ended, what broke off among them" if left else ""
+def unfinished_texts(roots: Iterable[Plain], missing: Iterable[Missing]) -> Iterator[str]:
+    """That a run ended before some items were through, besides those of `missing` by name."""
+    named = Counter(item.root for item in missing)
+    for root in roots:
+        name = str(root.get("node", ""))
+        # What broke off is by name, and not in the ledger's own list: nothing became of it.
+        broke_off = named[name] - len(list_of(root.get("missing")))
+        left = unfinished_of(root) - broke_off
+        if left > 0:
+            items = count(left, "more item" if broke_off else "item")
+            yield f"{items} of {node_text(name)} not through when the run ended"
 
 
-def _entry(item: object, root: str) -> Missing:
+def unread_of(root: Plain) -> int:
+    """How many items nobody took: all who read had enough before."""
+    exits = [mapping_of(found) for found in list_of(root.get("exits"))]
+    return min((int(each.get("left") or 0) for each in exits), default=0)
+
+
+def missing_text(items: Sequence[Missing], root: str) -> str:
+    """How many of what are missing: items of a fan-out, or what the run itself should give."""
+    if root:
+        return f"{count(len(items), 'item')} of {root}"
+    return "the run's own result" if not items[0].item else count(len(items), "item")
+
+
+def _entry(item: object, root: str, unasked: Mapping[tuple[str, str], str]) -> Missing:
     found = mapping_of(item)
+    reason = str(found.get("reason", ""))
+    at = (str(found.get("node", "")), str(found.get("at", "")))
+    nobody = not reason and at in unasked
     return Missing(
         root=root,
         item=str(found.get("item", "")),
         label=str(found.get("label", "")),
         node=str(found.get("node", "")),
         kind=str(found.get("kind", "")),
-        reason=str(found.get("reason", "")),
-        escalation=str(found.get("escalation", "")),
+        reason=unasked[at] if nobody else reason,
+        escalation="" if nobody else str(found.get("escalation", "")),
     )
 
 

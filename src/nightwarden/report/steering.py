@@ -18,13 +18,14 @@ from nightwarden.events.words import count, list_of, text
 
 Plain = Mapping[str, Any]
 
-_BECAME: Final[Mapping[str, str]] = {
-    "user_message_queued": "waits",
+_STATES: Final[Mapping[str, str]] = {
+    "user_message_queued": "queued",
     "user_message_delivered": "delivered",
-    "user_message_consumed": "taken up",
+    "user_message_consumed": "consumed",
     "user_message_cancelled": "cancelled",
     "user_message_expired": "expired",
 }
+"""The state of a message by its event: the mailbox's own words."""
 _OUTCOMES: Final[Mapping[str, str]] = {
     "intervened": "said a word",
     "silent": "said nothing",
@@ -65,13 +66,13 @@ class Word:
     node: str
     text: str
     at: str
-    became: str = "waits"
+    state: str = "queued"
     reason: str = ""
 
     @property
     def fate(self) -> str:
         """What became of it, and why."""
-        return self.became + (f": {text(self.reason)}" if self.reason else "")
+        return self.state + (f": {text(self.reason)}" if self.reason else "")
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class Steering:
         kind = str(event.get("type", ""))
         if kind.startswith("steering_"):
             self._watched(kind, event)
-        elif kind in _BECAME:
+        elif kind in _STATES:
             self._worded(kind, event)
 
     def _watched(self, kind: str, event: Plain) -> None:
@@ -119,7 +120,7 @@ class Steering:
                 str(event.get("text", "")),
                 str(event.get("at", "")),
             )
-        word.became, word.reason = _BECAME[kind], str(event.get("reason") or "")
+        word.state, word.reason = _STATES[kind], str(event.get("reason") or "")
 
 
 def steering_text(steering: Steering) -> Iterator[tuple[str, str]]:
@@ -151,7 +152,7 @@ def steering_json(steering: Steering) -> dict[str, object]:
                 "node": word.node or None,
                 "text": word.text,
                 "queued_at": word.at,
-                "state": word.became,
+                "state": word.state,
                 "reason": word.reason or None,
             }
             for word in steering.words.values()

@@ -26,7 +26,13 @@ from nightwarden.events.words import (
 )
 from nightwarden.report.costing import by_model
 from nightwarden.report.folding import RunReport
-from nightwarden.report.missing import Missing, kept_of, unfinished_text
+from nightwarden.report.missing import (
+    Missing,
+    kept_of,
+    missing_text,
+    unfinished_texts,
+    unread_of,
+)
 from nightwarden.report.standing import COUNTS
 from nightwarden.report.steering import steering_text
 from nightwarden.report.telling import no_end, output_text, short, told
@@ -90,7 +96,7 @@ def _missing(report: RunReport, width: int) -> Iterator[str]:
     for item in report.missing:
         groups[item.root, item.node, item.kind, item.reason].append(item)
     for (root, node, kind, reason), items in groups.items():
-        what = count(len(items), "item") + (f" of {text(root)}" if root else "")
+        what = missing_text(items, text(root))
         verb = "given up" if kind == "lost" else text(kind)
         why = f": {text(reason)}" if reason else ""
         yield from textwrap.wrap(
@@ -104,8 +110,9 @@ def _missing(report: RunReport, width: int) -> Iterator[str]:
             by = deciders.get(item.escalation)
             decision = f"  ({text(item.escalation)}{f', by {text(by)}' if by else ''})"
             decision = decision if item.escalation else ""
-            yield f"    {text(item.item):>6}  {text(item.label)}{decision}".rstrip()
-    for said in filter(None, map(unfinished_text, report.roots)):
+            if item.item or decision:
+                yield f"    {text(item.item):>6}  {text(item.label)}{decision}".rstrip()
+    for said in unfinished_texts(report.roots, report.missing):
         yield f"  {text(said)}"
 
 
@@ -182,7 +189,9 @@ def _items(report: RunReport) -> Iterator[str]:
         filtered = f", {root['filtered']:,} filtered out" if root.get("filtered") else ""
         lost = [list_of(mapping_of(m).get("lineage")) for m in list_of(root.get("missing"))]
         missing = f", missing {items_text(lost)}" if lost else ""
-        yield f"  {text(root.get('node'))}: {kept}{filtered}{missing}"
+        unread = f", {unread_of(root):,} left unread" if unread_of(root) else ""
+        cut_short = ", cut short" if mapping_of(root.get("marks")).get("cut") else ""
+        yield f"  {text(root.get('node'))}: {kept}{filtered}{unread}{cut_short}{missing}"
 
 
 def _costs(report: RunReport) -> Iterator[str]:

@@ -8,7 +8,7 @@ Times are seconds at work since the start: what lies between an end and a resume
 The width of the bins doubles whenever there are too many of them. A clock that jumps back
 stands still here.
 
-Read next: `plot.py`.
+Read next: `html_timeline.py`.
 """
 
 from __future__ import annotations

@@ -22,9 +22,13 @@ MICRO = 1_000_000
 
 
 class Account(msgspec.Struct):
-    """The cost and the assets of one attempt. Money in micro-dollars; thread-safe."""
+    """The cost and the assets of one attempt. Money in micro-dollars; thread-safe.
+
+    `booked` is what of the cost is in the run's books already.
+    """
 
     cost_micro_usd: int = 0
+    booked_micro_usd: int = 0
     cost_known: bool = True
     assets: tuple[Mapping[str, object], ...] = ()
 

@@ -1,10 +1,9 @@
 """How one node's code is called: inputs become arguments, what it returns becomes slots.
 
-All that can be decided once is decided when a run is opened: which inputs need a copy, which
-need a check on arrival (their edge could not be checked statically), how the result is taken
-apart. What is left for each invocation is little.
+All that can be decided once is decided when a run is opened: what inputs need (`needs.py`), how
+the result is taken apart. What is left for each invocation is little.
 
-Read next: `driver.py`.
+Read next: `needs.py`, `driver.py`.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ import msgspec
 from nightwarden.errors import NodeError, RecoverableError
 from nightwarden.kernel.causes import NOT_TAKEN, Absent
 from nightwarden.kernel.effects import USE_DEFAULT
-from nightwarden.kernel.plan import CONTROL, NodePlan, OutPlan, Plan, SlotPlan
+from nightwarden.kernel.plan import CONTROL, NodePlan, OutPlan, Plan
 from nightwarden.kernel.state import Gathered
-from nightwarden.nodes.define import Mode, NodeDef
+from nightwarden.nodes.define import NodeDef
 from nightwarden.nodes.io import ABSENT, Collect, Loss, Many
-from nightwarden.runtime.copying import SHARED, NotCopiable, private
-from nightwarden.runtime.executors import PROCESS
-from nightwarden.spec.assign import assignable
+from nightwarden.runtime.copying import NotCopiable, private
+from nightwarden.runtime.needs import SlotNeeds, by_position, changeable, needs_of
+from nightwarden.runtime.secrets import secrets_in, with_secrets
 from nightwarden.spec.catalog import TIES, SlotKind
 from nightwarden.spec.checker import Checker
-from nightwarden.spec.generics import input_types, source_type
-from nightwarden.spec.workflow import SecretRef
 
 Explain = Callable[[object], str]
 """Turns a set of causes into words."""
@@ -56,24 +53,20 @@ class Binding:
         self._explain = explain
         wired = {slot.name for slot in node.slots}
         given = {k: v for k, v in node.spec.properties.items() if k not in wired}
-        self.fixed = {k: v for k, v in given.items() if not _mentions_secret(v)}
-        self._own = {k: v for k, v in self.fixed.items() if _changeable(node, v)}
-        self._secret = {k: v for k, v in given.items() if _mentions_secret(v)}
+        self._secret = {k: v for k, v in given.items() if [*secrets_in(v)]}
+        self.fixed = {k: v for k, v in given.items() if k not in self._secret}
+        self._own = {k: v for k, v in self.fixed.items() if changeable(node, v)}
         self._fallbacks = {k: v for k, v in node.spec.properties.items() if k in wired}
-        # What does not depend on the run is worked out once a plan, for all its runs.
-        known = plan.memo.get(node.index)
-        if known is None:
-            known = plan.memo[node.index] = _analysed(plan, node)
-        assert isinstance(known, _Analysed)
-        self._slots = known.slots
+        needs = needs_of(plan, node)
+        self._slots = needs.slots
         self._names = tuple(slot.name for slot in node.slots)
         as_they_are = not self._secret and not self._own and all(s.as_it_is for s in self._slots)
         self._direct = as_they_are and not any(s.copy for s in self._slots)
-        self.positional = as_they_are and _by_position(definition, node, self._names)
+        self.positional = as_they_are and by_position(definition, node, self._names)
         self.bare = self.positional and self._direct
         self.fans_list_out = node.type.name == "flow.ForEach" and len(node.outs) == 1
         self._outs = node.ends if node.type.fans_out else node.outs
-        self.checks = known.checks
+        self.checks = needs.checks
         self._whole = (
             self.checks["output"]
             if list(node.type.outputs) == ["output"]
@@ -82,7 +75,6 @@ class Binding:
             and not node.type.fans_out
             else None
         )
-
         self._frame = (
             self.checks["output"].exact
             if list(node.type.outputs) == ["output"] and [o.name for o in node.outs] == ["output"]
@@ -100,7 +92,7 @@ class Binding:
         for name, value in self._own.items():
             found.values[name] = _copy(value, found)
         for name, value in self._secret.items():
-            found.values[name] = _resolved(value, secret)
+            found.values[name] = with_secrets(value, secret)
         for slot, value in zip(self._slots, inputs, strict=True):
             self._take(slot, value, found)
         if self.node.control_root >= 0:
@@ -116,7 +108,7 @@ class Binding:
                     code="bad-control",
                 )
 
-    def _take(self, slot: _Slot, value: object, found: Arguments) -> None:
+    def _take(self, slot: SlotNeeds, value: object, found: Arguments) -> None:
         name = slot.plan.name
         if name == CONTROL:
             found.values.update(self._overrides(value))
@@ -162,7 +154,7 @@ class Binding:
                 raise BadInput(f"a control event sets {name}: {problems[0]}", code="bad-control")
         return dict(value)
 
-    def _check(self, slot: _Slot, value: object) -> None:
+    def _check(self, slot: SlotNeeds, value: object) -> None:
         assert slot.check is not None
         many = slot.plan.kind in (SlotKind.MANY, SlotKind.COLLECT)
         for part in value if many else (value,):  # type: ignore[attr-defined]
@@ -267,102 +259,6 @@ class Binding:
         )
 
 
-@dataclass(slots=True, frozen=True)
-class _Slot:
-    plan: SlotPlan
-    copy: bool
-    check: Checker | None
-
-    @property
-    def as_it_is(self) -> bool:
-        """Whether a value passes as it is, or a copy of it."""
-        plain = self.plan.kind is SlotKind.PLAIN and self.plan.name != CONTROL
-        special = self.plan.has_default or self.plan.accepts_absent
-        return plain and not special and self.check is None
-
-
-@dataclass(slots=True, frozen=True)
-class _Analysed:
-    slots: tuple[_Slot, ...]
-    checks: Mapping[str, Checker]
-
-
-def _analysed(plan: Plan, node: NodePlan) -> _Analysed:
-    copies = _copied_slots(plan, node)
-    return _Analysed(
-        slots=tuple(
-            _Slot(slot, copies[slot.name], _arrival_check(plan, node, slot)) for slot in node.slots
-        ),
-        checks={name: Checker(slot.type) for name, slot in node.type.outputs.items()},
-    )
-
-
-def _changeable(node: NodePlan, value: object) -> bool:
-    """Whether a step could change this property for its next item."""
-    return not node.type.pure and type(value) not in SHARED
-
-
-def _by_position(definition: NodeDef, node: NodePlan, names: tuple[str, ...]) -> bool:
-    """Whether a call is a coroutine with the wired inputs in order, and nothing else to see to."""
-    timed = node.spec.run.timeout_s or node.type.timeout_s
-    if definition.mode is not Mode.COROUTINE or timed or definition.context_name is not None:
-        return False
-    if node.type.executor == PROCESS or node.control_root >= 0:
-        return False
-    run: Any = definition.target
-    code = getattr(run.run if definition.is_class else run, "__code__", None)
-    if code is None:
-        return False
-    parameters = code.co_varnames[definition.is_class : code.co_argcount]
-    return bool(parameters[: len(names)] == names)
-
-
-def _copied_slots(plan: Plan, node: NodePlan) -> Mapping[str, bool]:
-    """Which inputs a call gets as its own: values others see too, and what a retry needs again."""
-    copies = {}
-    for slot in node.slots:
-        if slot.name == CONTROL:
-            copies[CONTROL] = False
-            continue
-        kept_for_retry = node.type.retry_safe or node.type.idempotent_by is not None
-        # What goes to another process is copied on its way.
-        alone = node.type.pure or node.type.executor == PROCESS
-        copies[slot.name] = not alone and (
-            kept_for_retry or slot.depth < node.depth or _shared(plan, node, slot)
-        )
-    return copies
-
-
-def _shared(plan: Plan, node: NodePlan, slot: SlotPlan) -> bool:
-    """Whether a value on this slot reaches anyone else: another consumer, or a run output."""
-    for source in plan.nodes:
-        outs = (*source.outs, *source.ends)
-        for out in outs:
-            if any(e.target == node.index and e.target_slot == slot.name for e in out.edges):
-                siblings = [o for o in outs if o.base == out.base]
-                if sum(len(o.edges) for o in siblings) > 1:
-                    return True
-    for given in plan.inputs.values():
-        if any(e.target == node.index and e.target_slot == slot.name for e in given.edges):
-            return True
-    return False
-
-
-def _arrival_check(plan: Plan, node: NodePlan, slot: SlotPlan) -> Checker | None:
-    """The check a slot's values need on arrival; None where types alone settle it."""
-    declared = node.type.input(slot.name)
-    if declared is None:
-        return None  # control events, checked one by one
-    given = input_types(plan.workflow)
-    for edge in plan.workflow.edges_into(node.id):
-        if edge.target_slot == slot.name:
-            source = source_type(edge, plan.workflow.types, given)
-            if assignable(source, declared.type) is not True:
-                check = Checker(declared.type)
-                return None if check.anything else check
-    return None
-
-
 def _copy(value: object, found: Arguments) -> object:
     try:
         if type(value) is Gathered:
@@ -386,21 +282,3 @@ def projected(out: OutPlan, value: object) -> object:
     raise NodeError(
         f"{out.base} has no field {out.name}: it is a {type(value).__name__}", code="bad-output"
     )
-
-
-def _mentions_secret(value: object) -> bool:
-    if isinstance(value, SecretRef):
-        return True
-    if isinstance(value, Mapping):
-        return any(_mentions_secret(v) for v in value.values())
-    return isinstance(value, (list, tuple)) and any(_mentions_secret(v) for v in value)
-
-
-def _resolved(value: object, secret: Callable[[str], str]) -> object:
-    if isinstance(value, SecretRef):
-        return secret(value.name)
-    if isinstance(value, Mapping):
-        return {k: _resolved(v, secret) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_resolved(v, secret) for v in value]
-    return value

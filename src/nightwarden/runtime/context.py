@@ -1,20 +1,17 @@
 """The `Context` a step receives: the engine as one invocation sees it.
 
-Read next: `binding.py`.
+Read next: `binding.py`, `assets.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
-from nightwarden.errors import NodeError, Suspended
+from nightwarden.errors import Suspended
 from nightwarden.events import (
     AssetWritten,
     Event,
@@ -25,10 +22,10 @@ from nightwarden.events import (
 )
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.context import Decided, Mailbox, spelled
-from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.models import StepModel
 from nightwarden.nodes.working import Task, Work
 from nightwarden.runtime.accounting import Account
+from nightwarden.runtime.assets import Shelves, StepAssets
 from nightwarden.runtime.paying import Payer
 from nightwarden.runtime.telling import StepDesk
 from nightwarden.spec.catalog import NodeType
@@ -36,23 +33,10 @@ from nightwarden.spec.catalog import NodeType
 _PROGRESS_EVERY_S: Final = 0.2
 
 
-class Services(Protocol):
+class Services(Shelves, Protocol):
     """What a context needs of the run."""
 
     workdir: Path
-    assets_dir: Path
-
-    def give(self, digest: str, path: Path) -> bool:
-        """Make `path` a name of what is kept already; False where it is not."""
-        ...
-
-    def keep(self, data: bytes, path: Path) -> None:
-        """Keep a file of the run where large values are."""
-        ...
-
-    def fetch(self, reference: AssetRef) -> bytes | None:
-        """What an asset holds; None if it is nowhere."""
-        ...
 
     def secret(self, name: str) -> str:
         """The value of a secret, registered for masking."""
@@ -60,10 +44,6 @@ class Services(Protocol):
 
     def mask(self, text: str) -> str:
         """The text without secrets, cut."""
-        ...
-
-    def masked(self, text: str) -> str:
-        """The text without secrets, uncut."""
         ...
 
     def shown(self, value: object) -> object:
@@ -85,6 +65,10 @@ class Services(Protocol):
 
     def spent(self, micro_usd: int) -> None:
         """Count what a step spent by itself, from any thread."""
+        ...
+
+    def asked(self, micro_usd: int) -> None:
+        """Count what a model call cost."""
         ...
 
     def model(self, name: str, payer: Payer, max_cost_usd: float | None) -> StepModel:
@@ -115,84 +99,15 @@ class Controls(Protocol):
         """Send an event."""
         ...
 
-    async def ask(self, target: str, overrides: Mapping[str, object]) -> Mapping[str, object]:
+    def ask(
+        self, target: str, overrides: Mapping[str, object]
+    ) -> Coroutine[Any, Any, Mapping[str, object]]:
         """Send an event and wait for its answer."""
         ...
 
     def end(self, target: str) -> None:
         """No further event will come."""
         ...
-
-
-class StepAssets:
-    """The run's files, as one invocation writes them."""
-
-    def __init__(
-        self,
-        services: Services,
-        account: Account,
-        note: Callable[[Mapping[str, object]], None],
-    ) -> None:
-        self._services = services
-        self._account = account
-        self._note = note
-
-    def write(
-        self, name: str, data: bytes, *, media_type: str = "application/octet-stream"
-    ) -> AssetRef:
-        """Keep `data` under `name` in the run's folder. Raises `NodeError` for an unsafe name."""
-        folder = self._services.assets_dir
-        target = (folder / name).resolve()
-        if not name or not target.is_relative_to(folder.resolve()) or target == folder.resolve():
-            raise NodeError(f"{name!r} is no name for an asset: it leads away", code="bad-name")
-        digest = hashlib.sha256(data).hexdigest()
-        reference = AssetRef(name, digest, len(data), media_type)
-        # Counted first: if writing fails half-way, something may have been made.
-        self._made({"name": name, "digest": digest, "size_bytes": len(data)})
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not self._services.give(digest, target):
-            _put(target, data)
-        self._services.keep(data, target)
-        return reference
-
-    def read(self, reference: AssetRef) -> bytes:
-        """The content of an asset of this run. Raises `NodeError` for one that is not there."""
-        data = self._services.fetch(reference)
-        if data is None:
-            raise NodeError(f"{reference.name!r} is no asset of this run", code="no-asset")
-        return data
-
-    def record(self, path: Path) -> None:
-        """Count a file the step wrote itself."""
-        self._made({"path": str(path)})
-
-    def _made(self, asset: Mapping[str, object]) -> None:
-        mask = self._services.masked
-        asset = {key: mask(v) if isinstance(v, str) else v for key, v in asset.items()}
-        self._account.made(asset)
-        self._note(asset)
-
-
-def _put(target: Path, data: bytes) -> None:
-    """Write a file whole, or not at all."""
-    fd, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def asset_bytes(folder: Path, reference: AssetRef) -> bytes | None:
-    """What an asset holds; None unless it lies in the folder and is just what it claims to be."""
-    path = (folder / reference.name).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        return None
-    data = path.read_bytes()
-    same = len(data) == reference.size_bytes
-    return data if same and hashlib.sha256(data).hexdigest() == reference.digest else None
 
 
 class StepContext:
@@ -282,6 +197,7 @@ class StepContext:
         """A model call cost this."""
         if micro_usd:
             self._account.book(micro_usd)
+            self._services.asked(micro_usd)
             self._tell_spent(micro_usd, model=model)
 
     def _tell_spent(self, micro_usd: int, *, what: str = "", model: str = "") -> None:
@@ -343,9 +259,9 @@ class StepContext:
         """Send a control event."""
         self._controls.send(target, overrides)
 
-    async def call(self, target: str, **overrides: object) -> Mapping[str, object]:
+    def call(self, target: str, **overrides: object) -> Coroutine[Any, Any, Mapping[str, object]]:
         """Send a control event and wait for its own answer."""
-        return await self._controls.ask(target, overrides)
+        return self._controls.ask(target, overrides)
 
     def end_control(self, target: str) -> None:
         """Say that no further event will come."""

@@ -1,12 +1,18 @@
 """Control events on their way from a step to the kernel, and answers on their way back.
 
+The kernel is told on the run's own loop only: a step in a thread hands its events over, and
+waits until they are sent.
+
 Read next: `driver.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
 
 from nightwarden.errors import NodeError
 from nightwarden.kernel.effects import Answer
@@ -15,6 +21,8 @@ from nightwarden.kernel.stimuli import ControlEnded, ControlSent, Stimulus
 from nightwarden.nodes.io import ABSENT
 from nightwarden.spec.catalog import NodeType
 from nightwarden.spec.workflow import WITHIN
+
+T = TypeVar("T")
 
 
 class Switchboard:
@@ -70,6 +78,7 @@ class CallControls:
         self._note = note
         self._call = call
         self._node = node
+        self._loop = asyncio.get_running_loop()
 
     def targets(self) -> Mapping[str, NodeType]:
         """The nodes it controls, by id, as its own file calls them."""
@@ -77,19 +86,53 @@ class CallControls:
 
     def send(self, target: str, overrides: Mapping[str, object]) -> None:
         """Send an event."""
-        found = self._find(target)
+        self._on_loop(partial(self._send, self._find(target), overrides))
+
+    def ask(
+        self, target: str, overrides: Mapping[str, object]
+    ) -> Coroutine[Any, Any, Mapping[str, object]]:
+        """Send an event and wait for its answer. Raises `NodeError` in a thread, at once."""
+        if not self._is_on_loop():
+            raise NodeError(
+                f"the answer of {target} can be awaited on the run's own loop only: make the step "
+                "`async def`, or use ctx.control, which waits for no answer",
+                code="no-control",
+            )
+        return self._ask(target, overrides)
+
+    def end(self, target: str) -> None:
+        """No further event will come."""
+        ended = ControlEnded(self._call, self._find(target).index)
+        self._on_loop(partial(self._board.tell, ended))
+
+    def _send(self, found: NodePlan, overrides: Mapping[str, object]) -> None:
         self._note(found.id, overrides, False)
         self._board.send(self._call, found, overrides)
 
-    async def ask(self, target: str, overrides: Mapping[str, object]) -> Mapping[str, object]:
-        """Send an event and wait for its answer."""
+    async def _ask(self, target: str, overrides: Mapping[str, object]) -> Mapping[str, object]:
         found = self._find(target)
         self._note(found.id, overrides, True)
         return await self._board.ask(self._call, found, overrides)
 
-    def end(self, target: str) -> None:
-        """No further event will come."""
-        self._board.tell(ControlEnded(self._call, self._find(target).index))
+    def _is_on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # a thread
+            return False
+
+    def _on_loop(self, act: Callable[[], T]) -> T:
+        if self._is_on_loop():
+            return act()
+        done: Future[T] = Future()
+
+        def perform() -> None:
+            try:
+                done.set_result(act())
+            except BaseException as error:
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(perform)
+        return done.result()
 
     def _may(self, target: NodePlan) -> bool:
         return target.control_root >= 0 and target.control_root in self._node.controls

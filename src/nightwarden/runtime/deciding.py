@@ -24,6 +24,7 @@ from nightwarden.events import (
     SupervisorEscalation,
     SupervisorOutcome,
 )
+from nightwarden.events.words import place
 from nightwarden.ids import EscalationId, RunId
 from nightwarden.kernel.effects import Apply, Conclude, Escalate
 from nightwarden.kernel.stimuli import Decided
@@ -37,21 +38,12 @@ from nightwarden.verdict import (
     Decision,
     Escalation,
     Fail,
+    Intervention,
     Item,
     Outcome,
     OutcomeKind,
     Substitute,
-    action_of,
 )
-
-
-class Intervention(msgspec.Struct, kw_only=True):
-    """One escalation with what was decided and what became of it."""
-
-    escalation: Escalation
-    decision: Decision | None = None
-    outcome: Outcome | None = None
-
 
 Form = Mapping[str, object] | None
 Check = Callable[[str, Mapping[str, object], Form], tuple[tuple[object, ...], Sequence[str]]]
@@ -105,7 +97,7 @@ class Deciding:
                 lineage=each.escalation.lineage,
                 item=str(each.escalation.item),
                 detail=each.escalation.detail,
-                action=str(action_of(each.decision.verdict)),
+                action=str(each.action),
                 decided_by=str(each.decision.decided_by),
                 rationale=each.decision.rationale,
             )
@@ -290,15 +282,10 @@ class Deciding:
         )
 
 
-def place(escalation: Escalation) -> str:
-    """Where it happened, as lines show it: `fetch [148/200 https://…]`."""
-    item = str(escalation.item)
-    return f"{escalation.node_id} [{item}]" if item else escalation.node_id
-
-
 def summary(escalation: Escalation) -> str:
     """Where and what, in one line."""
-    return f"{place(escalation)}: {escalation.detail}"
+    where = place(escalation.node_id, str(escalation.item))
+    return f"{where}: {escalation.detail}"
 
 
 def _unasked(escalation: Escalation, facts: Failure) -> Decision:
@@ -312,5 +299,5 @@ def _unasked(escalation: Escalation, facts: Failure) -> Decision:
 
 def _outcome_detail(found: Intervention, kind: OutcomeKind) -> str:
     if kind in (OutcomeKind.SKIPPED, OutcomeKind.ENDED_EARLY):
-        return place(found.escalation)
+        return place(found.escalation.node_id, str(found.escalation.item))
     return ""

@@ -148,7 +148,7 @@ class Desk:
         if isinstance(error, asyncio.CancelledError):
             uncancel()  # nobody ordered it: it is the step's own failure
         if isinstance(error, Suspended):
-            self.recorder.suspended(invoke, error)
+            self.recorder.suspended(invoke, error, account)
             self.tell(StepSuspended(invoke.call, self.services.mask(error.reason)))
             return
         binding = self.bindings[invoke.node]
@@ -178,6 +178,8 @@ class Desk:
         """Write a failure down, and return what the kernel needs of it."""
         account = account or Account()
         self.recorder.book(binding.node, account)
+        if unknown:
+            self.recorder.leave(binding.node, account)
         return self.recorder.failures.failed(
             invoke,
             error,

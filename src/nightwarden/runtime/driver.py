@@ -42,7 +42,7 @@ from nightwarden.kernel.effects import (
 from nightwarden.kernel.machine import Machine
 from nightwarden.kernel.plan import NodePlan, Plan
 from nightwarden.kernel.state import Settings
-from nightwarden.kernel.stimuli import DelayPassed, RunCancelled, RunStarted, Stimulus
+from nightwarden.kernel.stimuli import DelayPassed, Overspent, RunCancelled, RunStarted, Stimulus
 from nightwarden.nodes.define import Mode, NodeDef
 from nightwarden.runtime.binding import Binding
 from nightwarden.runtime.deciding import Deciding
@@ -52,9 +52,10 @@ from nightwarden.runtime.feeding import InputFeed
 from nightwarden.runtime.instances import Instances
 from nightwarden.runtime.past import Past
 from nightwarden.runtime.plain import PlainCalls
+from nightwarden.runtime.playback import Orders, Playback
 from nightwarden.runtime.pool import Pool
 from nightwarden.runtime.recording import Recorder
-from nightwarden.runtime.replaying import Playback, Replaying, lack
+from nightwarden.runtime.replaying import Replaying
 from nightwarden.runtime.services import RunServices
 from nightwarden.runtime.stream_calls import StreamCalls
 
@@ -94,18 +95,11 @@ class Driver:
         feeds: Mapping[int, InputFeed] | None = None,
         past: Past | None = None,
     ) -> None:
-        index = {node.id: node.index for node in plan.nodes}
-        self.machine = Machine(
-            plan,
-            settings=settings,
-            limits=lambda node: default_limit(node, definitions[node.id]),
-            numbered=past.numbered(index) if past is not None else None,
-            numbers=max(past.interventions, default=0) if past is not None else 0,
-        )
+        self.machine = _machine(plan, definitions, settings, past)
         narrator = recorder.narrator
         narrator.cause, narrator.counts = self.machine.cause, self.machine.counts
         if past is not None:
-            narrator.said = past.said(index)
+            narrator.said = past.said(_numbers(plan))
         self.replaying: Replaying | None = None
         self.deciding: Deciding | None = None
         self.broken: BaseException | None = None
@@ -216,6 +210,10 @@ class Driver:
         """Stop at once. Once is enough; more often changes nothing."""
         self.tell(RunCancelled(reason))
 
+    def overspent(self, reason: str) -> None:
+        """Steps have spent more than the run may: begin nothing more."""
+        self.tell(Overspent(reason))
+
     def tell(self, stimulus: Stimulus, own: Pool | None = None) -> None:
         """Tell the kernel a fact, and perform what it orders and what follows from that.
 
@@ -268,64 +266,14 @@ class Driver:
         self.replaying = replaying
         self._orders = {
             **self._orders,
-            Pause: self._pause,
-            Resume: self._resume,
-            Feed: self._feed,
-            EndFeed: self._end_feed,
-            Playback: self._play,
+            **Orders(replaying.playbacks, self._streams).all(),
         }
 
-    def go_on(self, playback: Playback) -> None:
-        """Tell the next fact of a call of the past, after what the last one led to."""
-        if playback.due:
-            return
-        playback.due = True
+    def soon(self, playback: Playback) -> None:
+        """Let a call of the past go on, after what its last fact led to."""
         self._effects.append(playback)
         if not self._performing:
             self._perform(())
-
-    def _play(self, playback: Playback) -> None:
-        assert self.replaying is not None
-        playback.due = False
-        self.replaying.step(playback)
-
-    def _playing(self, call: int) -> Playback | None:
-        return None if self.replaying is None else self.replaying.playing(call)
-
-    def _pause(self, effect: Pause) -> None:
-        playback = self._playing(effect.call)
-        if playback is None:
-            self._streams.pause(effect)
-        else:
-            playback.pause()
-
-    def _resume(self, effect: Resume) -> None:
-        playback = self._playing(effect.call)
-        if playback is None:
-            self._streams.resume(effect)
-        else:
-            playback.resume()
-            self.go_on(playback)
-
-    def _feed(self, effect: Feed) -> None:
-        playback = self._playing(effect.call)
-        if playback is None:
-            error = lack((effect.value, *(value for _, value in effect.shown)))
-            if error is None:
-                self._streams.feed(effect)
-            else:
-                self._streams.break_off(effect, error)
-        else:
-            playback.answered()
-            self.go_on(playback)
-
-    def _end_feed(self, effect: EndFeed) -> None:
-        playback = self._playing(effect.call)
-        if playback is None:
-            self._streams.end_feed(effect)
-        else:
-            playback.answered()
-            self.go_on(playback)
 
     def _invoke(self, effect: Invoke) -> None:
         if self.replaying is not None:
@@ -414,3 +362,20 @@ class Driver:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+
+
+def _machine(
+    plan: Plan, definitions: Mapping[str, NodeDef], settings: Settings, past: Past | None
+) -> Machine:
+    """The kernel of this run; one that goes on knows which escalations were answered before."""
+    return Machine(
+        plan,
+        settings=settings,
+        limits=lambda node: default_limit(node, definitions[node.id]),
+        numbered=past.numbered(_numbers(plan)) if past is not None else None,
+        numbers=max(past.interventions, default=0) if past is not None else 0,
+    )
+
+
+def _numbers(plan: Plan) -> Mapping[str, int]:
+    return {node.id: node.index for node in plan.nodes}

@@ -24,12 +24,11 @@ from nightwarden.lineage import Lineage, show
 from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.runtime.ancestry import Ancestry, Element, Share
 from nightwarden.runtime.bus import Bus
-from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.patching import BadPatch, apply_patch, repairable
 from nightwarden.runtime.supervision import Brief, Found
 from nightwarden.runtime.supervisors.verbs import WORDS
 from nightwarden.spec.workflow import INPUTS
-from nightwarden.verdict import Escalation, OutcomeKind, Substitute, action_of
+from nightwarden.verdict import Escalation, Intervention, OutcomeKind, Substitute, action_of
 
 _MOST_LIKE: Final = 10
 _MOST_GATHERED: Final = 200

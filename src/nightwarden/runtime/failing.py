@@ -58,7 +58,8 @@ def shown(error: BaseException, registry: SecretRegistry) -> tuple[str, str]:
     if isinstance(error, StepTimeout):
         # How the engine brought the timeout about (a cancellation) says nothing to anybody.
         return registry.mask_text(str(error)), type(error).__name__
-    return registry.describe_error(error), type(error).__name__
+    # A class may be made at run time, and be called anything.
+    return registry.describe_error(error), registry.mask(type(error).__name__)
 
 
 def stimulus(

@@ -75,24 +75,44 @@ class Failures:
     ) -> Failed:
         """A step raised: keep the masked facts, and return what the kernel needs of them."""
         node = binding.node
-        registry = self._services.registry
         fact = stimulus(
             invoke.call,
             error,
             account,
             now=now,
             recognisers=self._recognisers,
-            registry=registry,
+            registry=self._services.registry,
             checkable=has_candidate(error) and can_be_repaired(node, binding),
             copied=arguments is None or arguments.copied,
             unknown=unknown,
             idempotent=idempotent,
             cut_off=cut_off,
         )
-        detail, error_type = shown(error, registry)
         given = {} if arguments is None else dict(arguments.values)
         given.pop(binding.definition.context_name or "", None)
-        failure = Failure(
+        failure = self._described(
+            invoke.lineage, error, account, node, given, fact, path=path, totals=totals
+        )
+        self._open[invoke.call] = failure
+        self._say(node, invoke.lineage, invoke.attempt, failure, facts_of(fact, read))
+        return fact
+
+    def _described(
+        self,
+        lineage: Lineage,
+        error: BaseException,
+        account: Account,
+        node: NodePlan,
+        given: Mapping[str, object],
+        fact: Failed,
+        *,
+        path: Sequence[tuple[int, object]],
+        totals: Sequence[int | None],
+    ) -> Failure:
+        """The failure as a supervisor is shown it, masked; `given` is what the step was given."""
+        registry = self._services.registry
+        detail, error_type = shown(error, registry)
+        return Failure(
             node_id=node.id,
             detail=detail,
             error_type=error_type,
@@ -106,28 +126,10 @@ class Failures:
             assets=len(account.assets),
             retry_safe=node.type.retry_safe,
             label=called(self._services.mask(item_label(node, given, path))),
-            number=show(invoke.lineage),
+            number=show(lineage),
             total=totals[-1] if totals else None,
             ends_run=isinstance(error, OutOfMoney),
         )
-        self._open[invoke.call] = failure
-        self._note(node, invoke.lineage, failure)
-        self._bus.publish(
-            InvocationFailed(
-                node_id=node.id,
-                lineage=invoke.lineage,
-                attempt=invoke.attempt,
-                error_type=error_type,
-                detail=detail,
-                signature=fact.signature,
-                cost_micro_usd=account.cost_micro_usd,
-                assets=len(account.assets),
-                item=f"{failure.number} {failure.label}".strip(),
-                facts=facts_of(fact, read),
-            )
-        )
-        self._tell_watch(failure, invoke.lineage, invoke.attempt)
-        return fact
 
     def take(self, call: int) -> Failure:
         """The facts of a failed attempt; told once."""
@@ -156,27 +158,38 @@ class Failures:
             number=show(effect.lineage),
             total=None,
         )
-        self._note(node, effect.lineage, failure)
+        self._say(node, effect.lineage, effect.attempt, failure, {})
+        return failure
+
+    def _say(
+        self,
+        node: NodePlan,
+        lineage: Lineage,
+        attempt: int,
+        failure: Failure,
+        facts: Mapping[str, object],
+    ) -> None:
+        """Write a failure down, and tell whoever watches."""
+        self._note(node, lineage, failure)
         self._bus.publish(
             InvocationFailed(
                 node_id=node.id,
-                lineage=effect.lineage,
-                attempt=effect.attempt,
+                lineage=lineage,
+                attempt=attempt,
                 error_type=failure.error_type,
                 detail=failure.detail,
                 signature=failure.signature,
-                item=failure.number,
+                cost_micro_usd=failure.cost_micro_usd,
+                assets=failure.assets,
+                item=f"{failure.number} {failure.label}".strip(),
+                facts=facts,
             )
         )
-        self._tell_watch(failure, effect.lineage, effect.attempt)
-        return failure
+        if self._watch is not None:
+            line = f"{failure.detail} ({failure.error_type})"
+            self._watch.failed(node.id, lineage, attempt, line)
 
     def _note(self, node: NodePlan, lineage: Lineage, failure: Failure) -> None:
         place = not failure.ends_run, node.order, lineage
         if self.first is None or place < self._place:
             self.first, self._place = failure, place
-
-    def _tell_watch(self, failure: Failure, lineage: Lineage, attempt: int) -> None:
-        if self._watch is not None:
-            line = f"{failure.detail} ({failure.error_type})"
-            self._watch.failed(failure.node_id, lineage, attempt, line)

@@ -61,7 +61,9 @@ class Instances:
             node = binding.node
             try:
                 instance = binding.definition.target()
-                await instance.setup(self._desk.context(_nothing(node.index), Account()))
+                account = Account()
+                self._desk.recorder.leave(node, account)
+                await instance.setup(self._desk.context(_nothing(node.index), account))
             except asyncio.CancelledError:
                 if ended.done():
                     raise  # the run was cancelled

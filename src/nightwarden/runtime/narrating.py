@@ -132,7 +132,12 @@ class Narrator:
 
 def explain(causes: Sequence[Cause]) -> str:
     """Causes in words, the first on the way first."""
-    return "; ".join(cause_text(cause) for cause in causes[:3])
+    return "; ".join(cause_text(cause) for cause in telling(causes)[:3])
+
+
+def telling(causes: Sequence[Cause]) -> Sequence[Cause]:
+    """Those that say why: a branch that was not taken does not, where something was lost too."""
+    return [c for c in causes if c.kind is not Kind.NOT_TAKEN] or causes
 
 
 _HAPPENED = {Kind.REPAIRED: "was repaired", Kind.LOST: "was given up", Kind.FAILED: "failed"}

@@ -22,9 +22,9 @@ import msgspec
 
 from nightwarden.lineage import Lineage
 from nightwarden.runtime.bounded import BoundsState
-from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.narrating import Said
 from nightwarden.spec.catalog import NodeType
+from nightwarden.verdict import Intervention
 
 Key = tuple[str, Lineage, int]
 """Node, lineage, attempt."""
@@ -165,8 +165,8 @@ class Past:
             if key in self.known:
                 return Standing.ANSWERED
             return Standing.AGAIN if self.may_repeat(node, key) else Standing.FAILED
-        if key in self.suspended:
-            return Standing.AGAIN
+        if key in self.suspended and key not in self.begun:
+            return Standing.AGAIN  # it was not run since
         if key in self.begun or key in self.frames or key in self.touched:
             return Standing.AGAIN if self.may_repeat(node, key) else Standing.CUT_OFF
         return Standing.NEW
@@ -236,7 +236,10 @@ class Past:
         )
 
     def forget(self, node: str, lineage: Lineage, *, exactly: bool = False) -> None:
-        """Take back what is known of a node's invocations under a lineage."""
+        """Take back what is known of a node's invocations under a lineage.
+
+        One that is `exactly` meant is to be run once more: it keeps what it paused with.
+        """
         width = len(lineage)
 
         def meant(key: Key) -> bool:
@@ -248,9 +251,9 @@ class Past:
             self.broken,
             self.frames,
             self.touched,
-            self.suspended,
             self.sent,
             self.known,
+            *([] if exactly else [self.suspended]),
         )
         for table in tables:
             for key in [key for key in table if meant(key)]:

@@ -18,7 +18,6 @@ from nightwarden.errors import StoreError
 from nightwarden.events.run import ENDS
 from nightwarden.masking.redaction import contains_mark
 from nightwarden.runtime.bounded import BoundsState
-from nightwarden.runtime.deciding import Intervention
 from nightwarden.runtime.past import Begun, Broken, Frame, Key, Past, Returned, Sent
 from nightwarden.runtime.sticky import StickySkip
 from nightwarden.verdict import (
@@ -27,6 +26,7 @@ from nightwarden.verdict import (
     Decision,
     Escalation,
     Fail,
+    Intervention,
     Outcome,
     Retry,
     Skip,
@@ -88,12 +88,15 @@ class _Fold:
         key = (event.node_id, event.lineage, event.attempt)
         if isinstance(event, Returned):
             past.returned[key] = event
+            past.broken.pop(key, None)  # it was run again since
+            past.suspended.pop(key, None)
             self._over(key)
             past.costs[event.node_id] += event.cost_micro_usd
         elif isinstance(event, Frame):
             past.frames.setdefault(key, []).append(event)
         elif isinstance(event, Broken):
             past.broken[key] = event
+            past.returned.pop(key, None)
             past.known.pop(key, None)
             self._over(key)
             past.costs[event.node_id] += event.cost_micro_usd
@@ -105,7 +108,6 @@ class _Fold:
         """What an invocation spent on its way stands in its end."""
         self.open_costs.pop(key, None)
         self.past.touched.pop(key, None)
-        self.past.suspended.pop(key, None)
 
     def event(self, event: Mapping[str, Any]) -> None:
         handler = _HANDLERS.get(str(event.get("type")))
@@ -128,6 +130,9 @@ class _Fold:
         self.spent += self._undecided()  # whoever resumed went on counting from there
         self.turns.clear()
         past = self.past
+        for (node, _, _), cost in self.open_costs.items():
+            past.costs[node] += cost  # by calls whose end does not come any more
+        self.open_costs.clear()
         past.resumes += 1
         past.status = ""
         past.supervisor, past.bounds = event.get("supervisor", ""), event.get("bounds", {})
@@ -188,7 +193,9 @@ class _Fold:
         self.past.touched.setdefault(_key(event), "it wrote a file")
 
     def paused(self, event: Mapping[str, Any]) -> None:
-        self.past.suspended[_key(event)] = event
+        key = _key(event)
+        self.past.suspended[key] = event
+        self.past.begun.discard(key)
 
     def control_sent(self, event: Mapping[str, Any]) -> None:
         sent = Sent(str(event["target"]), event.get("overrides", {}), bool(event.get("sealed")))

@@ -20,6 +20,7 @@ import msgspec
 
 from nightwarden.errors import NodeError
 from nightwarden.events import Event
+from nightwarden.events.words import dollars
 from nightwarden.lineage import Lineage
 from nightwarden.nodes.models import StepModel
 
@@ -88,10 +89,17 @@ class NoModels:
 
 
 class Spending:
-    """What was spent in a run apart from its model calls since it was opened; thread-safe."""
+    """What was spent in a run, apart from its model calls since it was opened; thread-safe.
 
-    def __init__(self) -> None:
+    Those are counted beside it. Money a step books by itself is gone already: where it comes to
+    more than the run may spend, `over` says so, once.
+    """
+
+    def __init__(self, cap_micro_usd: int | None = None) -> None:
+        self._cap = cap_micro_usd
         self._micro_usd = 0
+        self._asked = 0
+        self._told = False
         self._lock = threading.Lock()
 
     def add(self, micro_usd: int) -> None:
@@ -99,6 +107,23 @@ class Spending:
         with self._lock:
             self._micro_usd += micro_usd
 
+    def asked(self, micro_usd: int) -> None:
+        """A model call cost this."""
+        with self._lock:
+            self._asked += micro_usd
+
     def total(self) -> int:
-        """All of it, in micro-dollars."""
+        """All of it apart from the model calls, in micro-dollars."""
         return self._micro_usd
+
+    def over(self) -> str:
+        """That the budget is used up, in words, the first time it is asked then; else empty."""
+        with self._lock:
+            spent = self._micro_usd + self._asked
+            if self._cap is None or spent <= self._cap or self._told:
+                return ""
+            self._told = True
+        return (
+            f"the run's budget of {dollars(self._cap)} is used up: {dollars(spent)} are spent; "
+            "resume with a larger --max-cost"
+        )

@@ -58,6 +58,7 @@ class Recorder:
     ) -> None:
         self.costs: Counter[str] = Counter()
         self.suspensions: list[Mapping[str, object]] = []
+        self._left: list[tuple[NodePlan, Account]] = []
         self.narrator = Narrator(plan, services.bus)
         self.failures = Failures(plan, services, recognisers, watch)
         self._plan = plan
@@ -172,12 +173,15 @@ class Recorder:
 
     def halted(self, invoke: Invoke, account: Account) -> None:
         """A call ended because it had to; what it spent was spent."""
-        self.book(self._plan.nodes[invoke.node], account)
+        node = self._plan.nodes[invoke.node]
+        self.book(node, account)
+        self.leave(node, account)
         if self._watch is not None:
             self._watch.ended(Moment.HALTED, invoke)
 
-    def suspended(self, invoke: Invoke, error: Suspended) -> None:
+    def suspended(self, invoke: Invoke, error: Suspended, account: Account) -> None:
         """A step asked for a pause; whoever resumes the run needs its state."""
+        self.book(self._plan.nodes[invoke.node], account)
         registry = self._services.registry
         node_id, reason = self._plan.nodes[invoke.node].id, self._services.mask(error.reason)
         if self._watch is not None:
@@ -245,6 +249,17 @@ class Recorder:
         return f"{number}/{total} {label}".strip() if total else f"{number} {label}".strip()
 
     def book(self, node: NodePlan, account: Account) -> None:
-        """Add what an attempt has spent."""
-        if account.cost_micro_usd:
-            self.costs[node.id] += account.cost_micro_usd
+        """Add what an attempt has spent since it was booked last."""
+        owed = account.cost_micro_usd - account.booked_micro_usd
+        if owed:
+            self.costs[node.id] += owed
+            account.booked_micro_usd += owed
+
+    def leave(self, node: NodePlan, account: Account) -> None:
+        """An attempt nobody waits for any more may still be at work, and spend."""
+        self._left.append((node, account))
+
+    def settle(self) -> None:
+        """Book what was spent by attempts that were left behind; costs are whole after this."""
+        for node, account in self._left:
+            self.book(node, account)

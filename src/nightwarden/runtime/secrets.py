@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from nightwarden.errors import NodeError
 from nightwarden.masking.redaction import SecretRegistry
+from nightwarden.masking.secret_forms import SHORT
+from nightwarden.spec.workflow import SecretRef
 
 PREFIX: Final = "NIGHTWARDEN_SECRET_"
 
@@ -54,9 +56,18 @@ class SecretResolver:
     def preload(self, names: Iterable[str]) -> tuple[str, ...]:
         """Register every one of `names` that is set; returns those that are not.
 
-        Called when a run is opened, so that its very first record is masked; what there is to
-        say about the values then stands in `registry.warnings`.
+        So is what was given for this run, and what the environment says is a secret: an input may
+        hold it that is recorded before any step asks for it. Called when a run is opened, so that
+        its very first record is masked; what there is to say about the values then stands in
+        `registry.warnings`.
         """
+        for name, given in self._given.items():
+            if given.strip():
+                self.registry.register(name, given)
+        for variable, found in self._environment.items():
+            # Nobody may need a short one, and it would hide every word like it.
+            if variable.startswith(PREFIX) and len(found.strip()) >= SHORT:
+                self.registry.register(variable.removeprefix(PREFIX), found)
         missing: list[str] = []
         for name in names:
             value = self._find(name)
@@ -79,6 +90,30 @@ class SecretResolver:
             f"secret {name!r} {state}: set {first}{also} in the environment,"
             " or pass it with secrets={…}"
         )
+
+
+def secrets_in(value: object) -> Iterator[str]:
+    """Every secret a property names, at any depth."""
+    ahead = [value]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, SecretRef):
+            yield value.name
+        elif isinstance(value, Mapping):
+            ahead += value.values()
+        elif isinstance(value, (list, tuple)):
+            ahead += value
+
+
+def with_secrets(value: object, secret: Callable[[str], str]) -> object:
+    """A property with the values of the secrets it names in their places."""
+    if isinstance(value, SecretRef):
+        return secret(value.name)
+    if isinstance(value, Mapping):
+        return {k: with_secrets(v, secret) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_secrets(v, secret) for v in value]
+    return value
 
 
 def _variables(name: str) -> Iterator[str]:

@@ -19,8 +19,8 @@ from nightwarden.masking.redaction import SecretRegistry
 from nightwarden.nodes.context import Decided, Mailbox
 from nightwarden.nodes.io import AssetRef
 from nightwarden.nodes.models import StepModel
+from nightwarden.runtime.assets import asset_bytes
 from nightwarden.runtime.bus import Blobs, Bus
-from nightwarden.runtime.context import asset_bytes
 from nightwarden.runtime.mail import NO_MAIL
 from nightwarden.runtime.paying import Models, NoModels, Payer, Spending
 from nightwarden.runtime.secrets import SecretResolver
@@ -38,6 +38,7 @@ class RunServices:
         workdir: Path,
         assets_dir: Path,
         blobs: Blobs | None = None,
+        max_cost_micro_usd: int | None = None,
     ) -> None:
         self.bus = bus
         self.registry = registry
@@ -47,7 +48,9 @@ class RunServices:
         self.rejects: Counter[str] = Counter()
         self.mailboxes: Callable[[str], Mailbox] | None = None
         """Gives the mailbox of a node, where somebody delivers."""
-        self.spending = Spending()
+        self.spending = Spending(max_cost_micro_usd)
+        self.on_overspent: Callable[[str], None] = _passed_over
+        """Told on the loop that steps have spent more than the run may, in words."""
         self.make_models: Callable[[], Models] = NoModels
         """Makes what `ctx.model` asks, when the first step asks."""
         self.decided: Callable[[], Sequence[Decided]] = tuple
@@ -93,6 +96,10 @@ class RunServices:
         """The text without secrets, uncut."""
         return self.registry.mask(text)
 
+    def secret_in(self, data: bytes) -> str:
+        """The name of a secret that stands in the content of a file; empty where none does."""
+        return self.registry.plain_in(data)
+
     def shown(self, value: object) -> object:
         """A value as a record may show it: masked and cut."""
         return self.registry.redact(self.mask(value) if isinstance(value, str) else value)
@@ -116,8 +123,16 @@ class RunServices:
         await self.bus.durable()
 
     def spent(self, micro_usd: int) -> None:
-        """Count what a step spent by itself."""
+        """Count what a step spent by itself, or before the run was resumed."""
         self.spending.add(micro_usd)
+        over = self.spending.over()
+        if over and self._loop is not None:
+            # Not at once: whoever spends it may be in the middle of anything.
+            self._loop.call_soon_threadsafe(lambda: self.on_overspent(over))
+
+    def asked(self, micro_usd: int) -> None:
+        """Count what a model call cost."""
+        self.spending.asked(micro_usd)
 
     def model(self, name: str, payer: Payer, max_cost_usd: float | None) -> StepModel:
         """A model, paid for by one invocation. Raises `NodeError` in another thread."""
@@ -145,3 +160,7 @@ class RunServices:
         del line, reason
         with self._lock:
             self.rejects[node_id] += 1
+
+
+def _passed_over(reason: str) -> None:
+    """Nobody drives the run yet."""

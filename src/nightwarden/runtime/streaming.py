@@ -3,9 +3,7 @@
     fan-out   frames ─▶ Emitted ─▶ (Pause … Resume) ─▶ … ─▶ Succeeded
     reader    Requested ─▶ Feed | EndFeed ─▶ Read ─▶ … ─▶ Succeeded
 
-Time spent paused or waiting for an item does not count towards the step's timeout.
-
-Read next: `untold.py`, `frames.py`, `streams.py`.
+Read next: `untold.py`, `frames.py`, `streams.py`, `step_clock.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +33,7 @@ from nightwarden.runtime.desk import Desk, uncancel
 from nightwarden.runtime.failing import StepTimeout
 from nightwarden.runtime.failures import NOTHING_READ
 from nightwarden.runtime.feeding import InputFeed
+from nightwarden.runtime.step_clock import StepClock
 from nightwarden.runtime.streams import LOOK_AHEAD, StepStream
 from nightwarden.runtime.untold import TOGETHER, Untold
 from nightwarden.spec.catalog import SlotKind
@@ -71,8 +70,7 @@ class StreamCall:
         self._paused = False
         self._room = 0
         self._turn = TOGETHER
-        self._timer: asyncio.TimerHandle | None = None
-        self._left: float | None = None
+        self._clock: StepClock
 
     # -- what the kernel orders --
 
@@ -90,6 +88,9 @@ class StreamCall:
         """End: at the next yield, or at once."""
         self.halting, self.gentle = True, gently
         self.resume()
+        feed = self._desk.feeds.get(self.binding.node.index)
+        if feed is not None:
+            feed.leave("nobody takes it any more")
         if not gently and self.task is not None:
             self.task.cancel()
 
@@ -98,9 +99,9 @@ class StreamCall:
     async def run(self, arguments: Arguments, code: Any, timeout_s: float | None) -> Stimulus:
         """What the call came to. Raises what the step raises."""
         self.arguments = arguments
+        self._clock = StepClock(timeout_s, self._time_out)
         self._open_streams(arguments)
-        self._left = timeout_s
-        self._start_clock()
+        self._clock.start()
         try:
             if self.binding.fans_list_out:
                 return await self._emit_list(arguments.values["items"])
@@ -113,7 +114,7 @@ class StreamCall:
                 raise StepTimeout(f"timeout after {timeout_s:g} s") from error
             raise
         finally:
-            self._stop_clock()
+            self._clock.stop()
             self._untold.tell(self)
 
     def _open_streams(self, arguments: Arguments) -> None:
@@ -124,8 +125,8 @@ class StreamCall:
                     lambda name=slot.name: self._desk.tell(Requested(call, name, LOOK_AHEAD)),  # type: ignore[misc]
                     self._using,
                     lambda name=slot.name: self._desk.losses(call, name),  # type: ignore[misc]
-                    parked=self._stop_clock,
-                    unparked=self._start_clock,
+                    parked=self._clock.stop,
+                    unparked=self._clock.start,
                 )
                 self.streams[slot.name] = stream
                 arguments.values[slot.name] = stream
@@ -234,14 +235,18 @@ class StreamCall:
         """A list fanned out by the engine itself: nothing to run, check or write down."""
         await self._emit_items(items)
         feed = self._desk.feeds.get(self.binding.node.index)
-        while feed is not None and not self.halting:
-            await self._wait_for_items(feed)
-            pushed = feed.take()
-            await self._emit_items(pushed)
-            if feed.closed and not pushed:
-                break
+        if feed is not None:
+            await self._emit_pushed(feed)
         call = self.invoke.call
         return Halted(call) if self.halting else Succeeded(call, ())
+
+    async def _emit_pushed(self, feed: InputFeed) -> None:
+        while not self.halting:
+            await self._wait_for_items(feed)
+            pushed = () if self.halting else feed.take()
+            await self._emit_items(pushed)
+            if feed.closed and not pushed:
+                return
 
     async def _emit_items(self, items: Sequence[object]) -> None:
         together = self._together
@@ -290,28 +295,14 @@ class StreamCall:
 
     async def _wait_for_room(self) -> None:
         self._resume = asyncio.get_running_loop().create_future()
-        self._stop_clock()
+        self._clock.stop()
         try:
             await self._resume
         finally:
-            self._start_clock()
+            self._clock.start()
             self._resume = None
 
-    # -- the step's own time --
-
-    def _stop_clock(self) -> None:
-        if self._timer is not None and self._left is not None:
-            self._left = max(0.0, self._timer.when() - asyncio.get_running_loop().time())
-            self._timer.cancel()
-            self._timer = None
-
-    def _start_clock(self) -> None:
-        if self._left is not None and self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._left, self._time_out)
-
     def _time_out(self) -> None:
-        self._timer = None
         if self.task is not None and not self.halting:
             self.timed_out = True
             self.task.cancel()

@@ -9,17 +9,48 @@ Read next: `deciding.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from nightwarden.kernel.plan import NodePlan
+from nightwarden.masking.marks import contains_mark
 from nightwarden.nodes.io import ABSENT, AssetRef
 from nightwarden.runtime.binding import Binding
+from nightwarden.runtime.services import RunServices
 from nightwarden.spec.checker import Misfit
 from nightwarden.spec.json_schema import problems_of
 
 ABSENT_FORM = {"$absent": True}
+
+
+class Repairs:
+    """The repairs of one run, held against what its nodes declare and the files it has."""
+
+    def __init__(self, bindings: Iterable[Binding], services: RunServices) -> None:
+        self._bindings = {binding.node.id: binding for binding in bindings}
+        self._services = services
+
+    def check(
+        self,
+        node_id: str,
+        outputs: Mapping[str, object],
+        form: Mapping[str, object] | None = None,
+    ) -> tuple[tuple[object, ...], Sequence[str]]:
+        """The values in the order of `NodePlan.outs`, and what is wrong; values or problems."""
+        binding = self._bindings[node_id]
+        values, problems = check_repair(
+            binding, outputs, form, is_marked=contains_mark, resolves=self._resolves
+        )
+        return (() if problems else binding.repaired(values)), problems
+
+    def _resolves(self, reference: object) -> bool:
+        """Whether a file that a repair names is there, inside the run's own places."""
+        if isinstance(reference, AssetRef):
+            return self._services.fetch(reference) is not None
+        workdir = self._services.workdir
+        path = workdir / str(reference)
+        return path.resolve().is_relative_to(workdir.resolve()) and path.exists()
 
 
 def check_repair(

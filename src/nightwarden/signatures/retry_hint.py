@@ -4,7 +4,7 @@ Looked at are `retry_after_s` and `retry_after` of the error, then the headers o
 or its own, as seconds or as an HTTP date (RFC 9110 §10.2.3), then the same of what the error
 was raised from.
 
-Read next: `escalating.py`.
+Read next: `kernel/escalating.py`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from nightwarden.signatures import recognisers as known
 from nightwarden.signatures.recognisers import Recogniser, attribute
 from nightwarden.signatures.retry_hint import retry_after_s
 
-__all__ = ["DEFAULT", "Recogniser", "retry_after_s", "signature_of", "with_plugins"]
+__all__ = ["DEFAULT", "Recogniser", "asked", "retry_after_s", "signature_of", "with_plugins"]
 
 DEFAULT: Final[tuple[Recogniser, ...]] = (
     known.node_code,
@@ -60,7 +60,7 @@ def signature_of(
 ) -> str | None:
     """The signature of `error`, or None. A recogniser that raises or errs is passed over."""
     for recogniser in recognisers:
-        signature = _asked(recogniser, error)
+        signature = asked(recogniser, error)
         if signature is not None:
             return signature
     if _level >= _MOST_LEVELS:
@@ -69,7 +69,8 @@ def signature_of(
     return inner.pop() if len(inner) == 1 else None
 
 
-def _asked(recogniser: Recogniser, error: BaseException) -> str | None:
+def asked(recogniser: Recogniser, error: BaseException) -> str | None:
+    """What one recogniser makes of an error; None where it raises, or what it says is no code."""
     try:
         signature = recogniser(error)
     except BaseException:  # properties of the error are its author's code; nothing is awaited

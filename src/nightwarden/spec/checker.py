@@ -51,6 +51,13 @@ _KINDS = {
     list: "a list",
     dict: "a mapping",
 }
+_OF_ITS_KIND = frozenset(
+    (
+        *("greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"),
+        *("finite_number", "literal_error", "enum"),
+    )
+)
+"""What is wrong with a value is not what it is, but which one."""
 _PLAIN_WORDS = (
     ("a valid string", "text"),
     ("a valid integer", "a whole number"),
@@ -63,6 +70,7 @@ _PLAIN_WORDS = (
     (", unable to parse string as an integer", ""),
     (", unable to parse string as a number", ""),
     (", unable to interpret input", ""),
+    (", got a number with a fractional part", ""),
     (" valid ", " "),
 )
 
@@ -245,7 +253,7 @@ def _line(kind: str, loc: tuple[int | str, ...], message: str, value: object) ->
     for pydantics, ours in _PLAIN_WORDS:
         said = said.replace(pydantics, ours)
     if message.startswith("Input should be "):
-        said = f"expected {said}, got {_kind(value)}"
+        said = f"expected {said}" + ("" if kind in _OF_ITS_KIND else f", got {_kind(value)}")
     return f"{place}: {said}" if place else said
 
 

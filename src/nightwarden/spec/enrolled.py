@@ -80,10 +80,12 @@ class Enrolled:
         return clashes
 
     def find(self, name: str) -> NodeType | None:
+        """The type of that name; None where there is none."""
         if name in self._own:
             return self._own[name][1]
         return None if self._catalog is None else self._catalog.find(name)
 
     def names(self) -> Sequence[str]:
+        """Every type there is, in order of the alphabet."""
         known = set(() if self._catalog is None else self._catalog.names())
         return sorted(known | set(self._own))

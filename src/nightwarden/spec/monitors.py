@@ -10,7 +10,7 @@ All that is set must hold. Segments are split at commas, each at its first `=`, 
 may hold `=` but no comma. One grammar for the workflow file, the command line and the
 supervisor's own wishes; matching is `steering/monitors.py`.
 
-Read next: `supervisors.py`.
+Read next: `supervisors.py`, `patterns.py`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import msgspec
 
 from nightwarden.spec.durations import duration_s, duration_text
 from nightwarden.spec.findings import nearest, suggestion
+from nightwarden.spec.patterns import is_runaway
 
 EVENT_TYPES: Final = frozenset(
     {
@@ -294,27 +295,3 @@ def _written(monitor: Monitor, key: str) -> str:
     if key in ("within", "idle_for"):
         return duration_text(value)
     return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-# -- patterns that could hang whoever matches them --
-
-_QUANTIFIED: Final = re.compile(r"\)(?:[*+]|\{\d*,\d*\})")
-_OPEN_ENDED: Final = re.compile(r"[*+]|\{\d*,\d*\}|\|")
-
-
-def is_runaway(pattern: str) -> bool:
-    """Whether a group that repeats, or chooses, is itself repeated: `(a+)+`, `(a|aa)*`.
-
-    Such patterns can take time exponential in the text. Some harmless ones are refused as well;
-    a list of the words meant says the same.
-    """
-    plain = re.sub(r"\\.|\[\^?\]?[^\]]*\]", "x", pattern)
-    starts: list[int] = []
-    for i, char in enumerate(plain):
-        if char == "(":
-            starts.append(i)
-        elif char == ")" and starts:
-            inside = plain[starts.pop() + 1 : i].removeprefix("?:")
-            if _QUANTIFIED.match(plain, i) and _OPEN_ENDED.search(inside):
-                return True
-    return False

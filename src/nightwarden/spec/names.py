@@ -109,6 +109,7 @@ class Names:
             )
 
     def look_up(self, node_id: str, type_name: str, line: int | None) -> None:
+        """Find a node's type; one that is not there is reported."""
         if not type_name:
             return
         found = self._catalog.find(type_name)
@@ -164,12 +165,14 @@ class Names:
         return None
 
     def only_input(self, node_id: str) -> str:
+        """The input of a node that has just one; empty for any other."""
         node_type = self.types.get(node_id)
         if node_type is None or len(node_type.inputs) != 1:
             return ""
         return next(iter(node_type.inputs))
 
     def error(self, place: Place, rule: str, message: str, remedy: str) -> None:
+        """Report a reference, and excuse its slot from being reported as empty."""
         self.excused.add((place.node, place.slot))
         self._findings.error(
             rule, message, remedy, line=place.line, node=place.node, slot=place.slot
@@ -194,5 +197,7 @@ def _type_suggestion(name: str, catalog: Catalog) -> str:
     if same:
         return f"did you mean {same[0]!r}?"
     remedy = suggestion(name, names, what="node types")
-    own = "; nodes of your own come from files under python:, or from --nodes"
+    own = (
+        "; steps of your own are functions with @node above them, in files under python: or --nodes"
+    )
     return remedy + ("" if remedy.startswith("did you mean") else own)

@@ -14,10 +14,12 @@ from nightwarden.spec.workflow import EdgeSpec, NodeSpec, Workflow
 
 
 def under(scope: Scope) -> str:
+    """A scope in words."""
     return "the run itself" if not scope else "the items of " + " → ".join(scope)
 
 
 def place_of(node: NodeSpec, edge: EdgeSpec, workflow: Workflow) -> dict[str, object]:
+    """Where an edge ends, as problems say it."""
     return {
         "file": workflow.file,
         "line": edge.line or node.line,
@@ -27,10 +29,12 @@ def place_of(node: NodeSpec, edge: EdgeSpec, workflow: Workflow) -> dict[str, ob
 
 
 def problem(where: Mapping[str, object], **what: str) -> Problem:
+    """A problem at a place."""
     return Problem(**where, **what)  # type: ignore[arg-type]
 
 
 def cycle(cycle: Sequence[str], workflow: Workflow) -> Problem:
+    """Nodes that feed each other, but not through a loop."""
     node = workflow.node(cycle[0])
     loops = [i for i in cycle if i in workflow.types and workflow.types[i].role is Role.LOOP]
     remedy = f"lead the way back into {loops[0]}.next" if loops else "remove one of these edges"
@@ -47,6 +51,7 @@ def cycle(cycle: Sequence[str], workflow: Workflow) -> Problem:
 def nothing_to_collect(
     node: NodeSpec, edge: EdgeSpec, kind: SlotKind, workflow: Workflow
 ) -> Problem:
+    """A collecting or reading slot that is wired to one value of the run."""
     does = "collects" if kind is SlotKind.COLLECT else "reads a stream of"
     return problem(
         place_of(node, edge, workflow),
@@ -60,6 +65,7 @@ def nothing_to_collect(
 def unequal_edges(
     node: NodeSpec, edge: EdgeSpec, before: Scope, scope: Scope, workflow: Workflow
 ) -> Problem:
+    """Edges into one collecting or reading slot that lie under different fan-outs."""
     return problem(
         place_of(node, edge, workflow),
         rule="unequal-scopes",
@@ -71,6 +77,7 @@ def unequal_edges(
 def unequal_streams(
     node: NodeSpec, edge: EdgeSpec, before: Scope, scope: Scope, workflow: Workflow
 ) -> Problem:
+    """Streams of one reader that lie under different items."""
     return problem(
         place_of(node, edge, workflow),
         rule="unequal-streams",
@@ -85,6 +92,7 @@ def not_prefixes(
     other: tuple[Scope, EdgeSpec],
     workflow: Workflow,
 ) -> Problem:
+    """Inputs of one node that lie under fan-outs of which neither is inside the other."""
     first, second = one[1], other[1]
     assert first is not None
     return problem(
@@ -100,6 +108,7 @@ def not_prefixes(
 def reader_too_deep(
     node: NodeSpec, longest: tuple[Scope, EdgeSpec | None], read: Scope, workflow: Workflow
 ) -> Problem:
+    """A plain input of a reader that comes more often than the stream it reads."""
     edge = longest[1]
     assert edge is not None
     return problem(
@@ -114,6 +123,7 @@ def reader_too_deep(
 def bad_feedback(
     node: NodeSpec, edge: EdgeSpec, scope: Scope, inside: Scope, workflow: Workflow
 ) -> Problem:
+    """What leads back into a loop, but not once an iteration."""
     deeper = scope[: len(inside)] == inside
     return problem(
         place_of(node, edge, workflow),

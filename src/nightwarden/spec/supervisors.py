@@ -11,7 +11,8 @@
 
     C190  a watched node that is not there, or neither agent nor judge      warning
     C191  a cooldown, monitor or key that cannot be used, an empty block    warning; what it
-          says is left out. A cooldown or max_evals of 0 or less is an error
+          says is left out. A cooldown or max_evals of 0 or less, money that is no amount, and
+          a name that is none or `operator` are errors
     C192  two of one name                                                   error
     C193  system or policy names nothing that is there                      warning
 
@@ -33,6 +34,8 @@ from nightwarden.spec.workflow import Workflow
 
 COOLDOWN_S: Final = 30.0
 MAX_EVALS: Final = 20
+OPERATOR: Final = "operator"
+"""The author of what people say; no supervisor is called so."""
 POLICIES: Final = ("cost-pacer", "loop-breaker", "perseverance", "scope-guard")
 """The shipped policies; their texts are in `steering/policies/`."""
 
@@ -72,6 +75,14 @@ class SupervisorSpec(msgspec.Struct, frozen=True, kw_only=True):
     monitors: tuple[Monitor, ...] = ()
     boundaries: bool = True
     cost_cap_usd: float | None = None
+
+
+def bad_name(name: str) -> str:
+    """What is wrong with a supervisor's name; empty for a good one."""
+    if not name.strip():
+        return "its name is empty"
+    people = name.strip() == OPERATOR
+    return f"{OPERATOR} is who people's own messages come from" if people else ""
 
 
 def is_watchable(node_type: NodeType) -> bool:
@@ -121,6 +132,9 @@ class _Block:
         if not isinstance(self._block, Mapping) or not self._block:
             self._say("C191", "it says nothing", "give it watches:, system: or monitors:")
             return None
+        wrong = bad_name(self._name)
+        if wrong:
+            self._say("C191", wrong, "give it another name", error=True)
         for key in self._block:
             if key not in KEYS:
                 remedy = suggestion(str(key), KEYS, what="keys")
@@ -194,9 +208,12 @@ class _Block:
         text = self._workflow.prompts.get(name)
         if isinstance(text, str):
             return text
-        remedy = suggestion(name, map(str, self._workflow.prompts), what="prompts")
-        lacking = "there is no" if text is None else "no text stands at"
-        self._say("C193", f"{lacking} prompt {name!r}, so it has no policy", remedy, "system")
+        if name in self._workflow.prompts:
+            message, remedy = f"prompt {name!r} is no text", "write its text below it"
+        else:
+            message = f"there is no prompt {name!r}"
+            remedy = suggestion(name, map(str, self._workflow.prompts), what="prompts")
+        self._say("C193", f"{message}, so it has no policy", remedy, "system")
         return ""
 
     def _policy(self) -> str:
@@ -252,6 +269,9 @@ class _Block:
 
     def _boundaries(self) -> bool:
         value = self._value("boundaries")
+        if value is False and not self._value("monitors") and not self._value("policy"):
+            message = "without boundaries it looks when a monitor holds, and it has none"
+            self._say("C191", message, "give it monitors: or a policy:", "boundaries")
         if value is None or isinstance(value, bool):
             return value is not False
         self._say("C191", "boundaries has to be true or false", "", "boundaries")
@@ -262,6 +282,7 @@ class _Block:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
-            self._say("C191", f"cost_cap_usd {value!r} is no amount of dollars", "", "cost_cap_usd")
+            message = f"cost_cap_usd {value!r} is no amount of dollars"
+            self._say("C191", message, "as in 0.50", "cost_cap_usd", error=True)
             return None
         return float(value)

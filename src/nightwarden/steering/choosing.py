@@ -18,7 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nightwarden.agents.models import FindKey, Model, installed_keyring, is_allowed, resolve
+from nightwarden.agents.models import (
+    FindKey,
+    Model,
+    installed_keyring,
+    is_allowed,
+    resolve,
+    resolve_set,
+)
 from nightwarden.agents.providers import PROVIDERS, Provider
 from nightwarden.errors import ModelError
 from nightwarden.nodes.working import CLAUDE_CODE
@@ -68,9 +75,12 @@ def choose(
 ) -> Model:
     """The model of a supervisor. Raises `ModelError` where there is none, with what to do."""
     find = keyring or installed_keyring
-    named = pinned(spec.model, inputs or {}, environ) or settings.steering_model or ""
+    named = pinned(spec.model, inputs or {}, environ)
     if named:
         return resolve(named, settings, environ=environ, keyring=find)
+    if settings.steering_model:
+        set_one = settings.steering_model
+        return resolve_set("steering.model", set_one, settings, environ=environ, keyring=find)
     _refuse_gateways(spec, settings, running)
     for name in [*_of_watched(running, environ, find), *_of_anybody(environ, find)]:
         if is_allowed(name, settings.allowed_models):

@@ -28,10 +28,8 @@ from nightwarden.events import (
     UserMessageExpired,
     UserMessageQueued,
 )
+from nightwarden.spec.supervisors import OPERATOR
 from nightwarden.steering.ports import NotQueued, Words
-
-OPERATOR: Final = "operator"
-"""The author of what people say."""
 
 
 class State(StrEnum):
@@ -232,11 +230,6 @@ class Mailbox:
         """What waited too long."""
         late = [m for m in self._queued() if _is_late(m, now)]
         return [self._to(m, State.EXPIRED, reason="its time passed") for m in late]
-
-    def next_expiry(self) -> float | None:
-        """When the first message that waits will have waited too long."""
-        times = [m.expires_at for m in self._queued() if m.expires_at is not None]
-        return min(times, default=None)
 
     def node_ended(self, node_id: str) -> list[Message]:
         """A node is over: what was for it alone has nobody to read it."""

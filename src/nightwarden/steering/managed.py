@@ -23,9 +23,9 @@ import msgspec
 
 from nightwarden.events import Event, Log, NodeFinished, SteeringEvaluated
 from nightwarden.masking.redaction import SecretRegistry
-from nightwarden.spec.supervisors import SupervisorSpec, declared, reads_messages
+from nightwarden.spec.supervisors import OPERATOR, SupervisorSpec, declared, reads_messages
 from nightwarden.spec.workflow import Workflow
-from nightwarden.steering.mailbox import OPERATOR, Message
+from nightwarden.steering.mailbox import Message
 from nightwarden.steering.ports import Evaluator, Fact, NotQueued, Words
 from nightwarden.steering.post import Post
 from nightwarden.steering.relayed import told_elsewhere

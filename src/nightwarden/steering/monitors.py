@@ -5,35 +5,23 @@
 A monitor is *seeded* when it was declared, *registered* when the supervisor asked for it while
 it ran. What supervisors do themselves (`steering_…`, `user_message_…`) never matches.
 
-Read next: `trigger.py`. The grammar is `spec/monitors.py`.
+Read next: `questions.py`, `trigger.py`. The grammar is `spec/monitors.py`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from nightwarden.spec.monitors import (
-    COST_TYPES,
-    NEVER_MATCHED,
-    RESULT_TYPES,
-    TOOL_TYPES,
-    BadMonitor,
-    Monitor,
-    parse_monitor,
-)
+from nightwarden.spec.monitors import TOOL_TYPES, Monitor
 from nightwarden.steering.observed import Observed
-
-__all__ = ["BadMonitor", "Match", "Monitor", "Tallies", "Watchlist", "holds", "parse_monitor"]
+from nightwarden.steering.questions import all_of, holds, is_empty, kind_fits, questions, usable
 
 MOST_REGISTERED: Final = 20
 """Monitors a supervisor may register while it runs."""
-
-Predicate = Callable[[Observed], bool]
 
 _NO_MATCH: Final[list[Any]] = []
 
@@ -73,7 +61,7 @@ class _Entry:
         self.word = monitor.text_contains.casefold() if alone else ""
         self.over = usable(monitor.cost_gt) if alone else 0.0
         self.tool = monitor.tool_name.casefold() if not monitor.repeat else ""
-        self.rest = _all(asked[1:] if self.tool else asked, empty=_is_empty(monitor))
+        self.rest = all_of(asked[1:] if self.tool else asked, empty=is_empty(monitor))
 
     def match(self) -> Match:
         return Match(self.text, self.registered, self.monitor.node_id)
@@ -104,14 +92,19 @@ class Watchlist:
         """Those the supervisor asked for itself."""
         return [text for text, entry in self._entries.items() if entry.registered]
 
-    def register(self, monitors: Iterable[Monitor]) -> list[str]:
-        """Add monitors of the supervisor's own; the new ones. A known one stays what it is."""
+    def register(self, monitors: Iterable[Monitor], since: float | None = None) -> list[str]:
+        """Add monitors of the supervisor's own; the new ones. A known one stays what it is.
+
+        Silence is counted from `since`; None where nobody is watched now.
+        """
         added = []
         for monitor in monitors:
             text = monitor.text()
             if text and text not in self._entries and len(self.registered()) < MOST_REGISTERED:
                 self._entries[text] = _Entry(monitor, registered=True)
                 added.append(text)
+                if since is not None and monitor.idle_for_s is not None:
+                    self.tallies.alive[text] = since
         if added:
             self._plans.clear()
         return added
@@ -166,8 +159,8 @@ class Watchlist:
 
     def holding(self, seen: Observed) -> list[Match]:
         """The monitors that hold of this event alone; nothing is counted."""
-        found = (e for e in self._entries.values() if e.plain and kind_fits(e.monitor, seen.type))
-        return [e.match() for e in found if predicate(e.monitor)(seen)]
+        plain = (entry for entry in self._entries.values() if entry.plain)
+        return [entry.match() for entry in plain if holds(entry.monitor, seen)]
 
     def _counts(self, entry: _Entry, now: float, repeated: int) -> bool:
         if entry.monitor.idle_for_s is not None:
@@ -244,76 +237,3 @@ class _Plan:
             if entry.tool:
                 self.tools[entry.tool] = (*self.tools.get(entry.tool, ()), entry)
         self.others = tuple(e for e in rest if not e.tool)
-
-
-def kind_fits(monitor: Monitor, kind: str) -> bool:
-    """Whether events of a type can satisfy the monitor at all."""
-    if kind.startswith(NEVER_MATCHED):
-        return False
-    if monitor.event_type and monitor.event_type != kind:
-        return False
-    if monitor.cost_gt is not None and kind not in COST_TYPES:
-        return False
-    if monitor.repeat is not None and kind not in RESULT_TYPES:
-        return False
-    return not monitor.tool_name or kind in TOOL_TYPES or monitor.event_type == kind
-
-
-def holds(monitor: Monitor, seen: Observed) -> bool:
-    """Whether one event satisfies the monitor, counts, repeats and silence left aside."""
-    return kind_fits(monitor, seen.type) and predicate(monitor)(seen)
-
-
-def predicate(monitor: Monitor) -> Predicate:
-    """The fields of a monitor as one question; its type of event has been looked at before."""
-    return _all(questions(monitor), empty=_is_empty(monitor)) or (lambda _seen: True)
-
-
-def questions(monitor: Monitor) -> list[Predicate]:
-    """One question a field, the tool first."""
-    asked: list[Predicate] = []
-    if monitor.tool_name:
-        tool = monitor.tool_name.casefold()
-        asked.append(lambda seen: seen.tool == tool)
-    if monitor.node_id:
-        node = monitor.node_id
-        asked.append(lambda seen: seen.node_id == node)
-    if monitor.text_contains:
-        word = monitor.text_contains.casefold()
-        asked.append(lambda seen: word in seen.folded)
-    if monitor.matches:
-        pattern = re.compile(monitor.matches, re.IGNORECASE)
-        asked.append(lambda seen: seen.has(pattern))
-    if monitor.cost_gt is not None:
-        asked.append(_over(monitor.cost_gt))
-    return asked
-
-
-def _is_empty(monitor: Monitor) -> bool:
-    """Whether there is nothing to hold: such a monitor never matches."""
-    asks = monitor.event_type or monitor.repeat or monitor.idle_for_s or questions(monitor)
-    return not asks
-
-
-def usable(threshold: float | None) -> float:
-    """The amount money has to be over; 0 for one nothing can be over."""
-    return threshold if threshold is not None and 0 < threshold < float("inf") else 0.0
-
-
-def _over(threshold: float) -> Predicate:
-    amount = usable(threshold)
-
-    def over(seen: Observed) -> bool:
-        spent = seen.dollars
-        return bool(amount) and spent is not None and spent > amount
-
-    return over
-
-
-def _all(asked: Sequence[Predicate], *, empty: bool) -> Predicate | None:
-    """All of them as one; None where there is nothing to ask."""
-    if empty:
-        return lambda _seen: False
-    if len(asked) < 2:
-        return asked[0] if asked else None
-    return lambda seen: all(ask(seen) for ask in asked)

@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from nightwarden.events import Event
-from nightwarden.steering.mailbox import OPERATOR, Mailbox, Message, State, event_of
+from nightwarden.spec.supervisors import OPERATOR
+from nightwarden.steering.mailbox import Mailbox, Message, State, event_of
 from nightwarden.steering.observed import Observed
 from nightwarden.steering.ports import Fact, Words
 

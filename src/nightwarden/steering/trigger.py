@@ -49,6 +49,7 @@ _LIFE, _MATCH, _BOUNDARY = 1, 2, 4
 """What an event may be of use for: who is active, a monitor, the end of a turn."""
 
 _NOTHING: Final[Sequence[Act]] = ()
+_DONE: Final = "it is done, and a declared monitor does not revive it"
 
 
 class Trigger:
@@ -143,21 +144,23 @@ class Trigger:
         state = self.state
         if self.closed or state.evaluating:
             return _NOTHING
-        causes: list[Cause] = []
         if state.pending_due is not None and now >= state.pending_due:
             state.pending_due = None
             if self.armed and (state.urgent or not state.done):
                 state.done = False
                 return self._look([], now, urgent=state.urgent)
-        if state.window_until is not None and now >= state.window_until:
-            causes += self.agenda.close_window()
+        ended = state.window_until is not None and now >= state.window_until
+        turn = self.agenda.close_window() if ended else []
         silences = self.watchlist.silent(now) if self.armed else []
-        causes += [_silence(match, now) for match in silences]
+        causes = [*turn, *(_silence(match, now) for match in silences)]
         if not causes:
             return _NOTHING
         if any(match.registered for match in silences):
             state.done = False
             return self._look(causes, now, urgent=True)
+        if state.done:
+            state.pending += turn  # it ended before that was said, and waits for a fresh start
+            return self._why(_DONE, silences)
         return self._look(causes, now)
 
     def deadline(self) -> float | None:
@@ -183,7 +186,7 @@ class Trigger:
     ) -> Sequence[Act]:
         """An evaluation is complete. Without `committed` its evidence may be judged again."""
         self.state.spent_micro_usd += cost_micro_usd
-        added = self.watchlist.register(watch)
+        added = self.watchlist.register(watch, now if self.armed else None)
         if added:
             self.state.registered += added
             self._uses.clear()
@@ -257,7 +260,7 @@ class Trigger:
         self, seen: Observed, matches: Sequence[Match], now: float, use: int
     ) -> Sequence[Act]:
         """What follows from monitors that hold; those about other nodes only if they name them."""
-        if self._watches and seen.node_id and seen.node_id not in self._watches:
+        if self.activity.is_foreign(seen):
             matches = [match for match in matches if match.node_id == seen.node_id]
         if matches:
             return self._matched(seen, matches, now)
@@ -274,7 +277,7 @@ class Trigger:
             self.state.done = False
             return self._look(causes, now, urgent=True)
         if self.state.done:
-            return self._why("it is done, and a declared monitor does not revive it", found)
+            return self._why(_DONE, found)
         return self._look(causes, now)
 
     def _boundary(self, seen: Observed, now: float) -> None:
@@ -282,7 +285,7 @@ class Trigger:
         state = self.state
         if state.done or state.exhausted_said or not self.activity.armed:
             return
-        if not self._watches or not seen.node_id or seen.node_id in self._watches:
+        if not self.activity.is_foreign(seen):
             self.agenda.turn_ended(seen, now)
 
     def _settle(self, now: float) -> Sequence[Act]:

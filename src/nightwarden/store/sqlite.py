@@ -4,39 +4,27 @@ Every commit is synced (`synchronous = FULL`); the writer makes few of them. Man
 one statement, because each statement lets go of the interpreter's lock and has to win it back from
 a busy event loop. Readers poll `PRAGMA data_version`, which costs microseconds, 5 to 50 ms apart.
 
-Reading needs no right to write: where the folder is read-only, the file is opened as it lies.
-
-Read next: `sqlite_errors.py`, `sqlstore.py`.
+Read next: `sqlite_file.py`, `sqlite_errors.py`, `sqlstore.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
-from nightwarden.errors import StoreError
 from nightwarden.store.alone import lock_file
 from nightwarden.store.chain import Row
 from nightwarden.store.contract import Lock
 from nightwarden.store.database import Cursor, Watch, key_of
-from nightwarden.store.migrating import steps_from
 from nightwarden.store.sqlite_errors import explained
-
-APPLICATION_ID: Final = 0x4E576462
-"""`NWdb`: tells our files from other programs'."""
-
-_SMALLEST: Final = 512
-"""Bytes of the smallest page: a file below that is none of SQLite's, but is taken for empty."""
+from nightwarden.store.sqlite_file import SqliteFile
 
 _CHUNKS: Final = (512, 64, 8, 1)
-_CHECKPOINT_PAGES: Final = 4096
 _INSERTS: Final = {
     count: "INSERT INTO events (id, hash, body) VALUES " + ", ".join(["(?, ?, ?)"] * count)
     for count in _CHUNKS
@@ -53,11 +41,10 @@ class SqliteDatabase:
         self, path: Path, *, busy_timeout_s: float = 10.0, wall: Callable[[], float] = time.time
     ) -> None:
         self.path = path
-        self._busy_timeout_s = busy_timeout_s
+        self._file = SqliteFile(path, busy_timeout_s)
         self._wall = wall
         self._writes = threading.Lock()
         self._pool: list[sqlite3.Connection] = []
-        self._ready = self._as_it_lies = False
 
     @property
     def place(self) -> str:
@@ -66,11 +53,7 @@ class SqliteDatabase:
 
     def exists(self) -> bool:
         """Whether there is a file with something in it."""
-        with explained(self.path):
-            try:
-                return self.path.stat().st_size > 0
-            except (FileNotFoundError, NotADirectoryError):
-                return False
+        return self._file.exists()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Cursor]:
@@ -98,7 +81,7 @@ class SqliteDatabase:
     def watch(self, run: int | None) -> Watch:  # noqa: ARG002  (a file has news of all runs)
         """News of the file."""
         with explained(self.path):
-            return _SqliteWatch(self._open(create=False), self.path)
+            return _SqliteWatch(self._file.open(create=False), self.path)
 
     def alone(self, run: int, what: str, file: Path) -> Lock | None:  # noqa: ARG002
         """By a file: all who use the database are on this machine."""
@@ -125,86 +108,16 @@ class SqliteDatabase:
         try:
             return self._pool.pop()
         except IndexError:
-            return self._open(create=create)
+            return self._file.open(create=create)
 
     def _give(self, connection: sqlite3.Connection) -> None:
         with contextlib.suppress(sqlite3.Error):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        if connection.in_transaction or self._as_it_lies:
+        if connection.in_transaction or self._file.as_it_lies:
             connection.close()
         else:
             self._pool.append(connection)
-
-    def _open(self, *, create: bool) -> sqlite3.Connection:
-        if create and not self._ready:
-            _make_file(self.path)
-        elif not self.exists():
-            raise StoreError(f"no run is recorded in {self.path}; --store names another place")
-        connection = self._connect()
-        try:
-            _check_ours(connection, self.path)
-            if not self._ready:
-                self._migrate(connection)
-                self._ready = True
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _connect(self) -> sqlite3.Connection:
-        """Writable if it can be; else read-only; else as it lies, if nothing is in the WAL."""
-        uri = f"file:{quote(str(self.path.absolute()))}"
-        if os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK):
-            return self._connected(f"{uri}?mode=rw")
-        wal = self.path.with_name(self.path.name + "-wal")
-        self._as_it_lies = not wal.exists() or wal.stat().st_size == 0
-        return self._connected(f"{uri}?mode=ro" + ("&immutable=1" if self._as_it_lies else ""))
-
-    def _connected(self, uri: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=self._busy_timeout_s,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        if not steps_from(_version(connection), "sqlite", self.place):
-            return
-        if _version(connection) == 0:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            self._into_wal(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        with _rolled_back(connection):
-            # Another process may have been quicker.
-            for step in steps_from(_version(connection), "sqlite", self.place):
-                for statement in step.statements():
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {step.number}")
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("COMMIT")
-
-    def _into_wal(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL. SQLite does not wait for others here, so we do."""
-        end = time.monotonic() + self._busy_timeout_s
-        while True:
-            try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                    raise
-                time.sleep(0.02)
-            else:
-                break
-        if mode != "wal":
-            raise StoreError(
-                f"{self.path} cannot keep a write-ahead log (it stays in mode {mode}): the file "
-                "system has no shared memory; use a local folder"
-            )
 
 
 class _SqliteCursor:
@@ -285,38 +198,3 @@ class _SqliteWatch:
     def _version(self) -> int:
         with explained(self._path):
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _make_file(path: Path) -> None:
-    """The file, for its owner only; SQLite gives the files beside it the same rights."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if 0 < path.stat().st_size < _SMALLEST:  # SQLite would write over it
-            raise StoreError(
-                f"{path} is no SQLite database; name another place with --store"
-            ) from None
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    # In this order: whoever makes the database at this moment commits both at once, and a
-    # mark read before that would not belong to the tables seen after it.
-    used = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    ours = connection.execute("PRAGMA application_id").fetchone()[0]
-    if used and ours != APPLICATION_ID:
-        raise StoreError(f"{path} is another program's database; name another place with --store")
-
-
-@contextlib.contextmanager
-def _rolled_back(connection: sqlite3.Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nightwarden.errors import StoreError
+from nightwarden.store.appending import RunWriter
 from nightwarden.store.archive import read_archive, write_archive
 from nightwarden.store.chain import first_hash
 from nightwarden.store.commanding import leave_command
@@ -34,7 +35,7 @@ from nightwarden.store.keeping import (
 )
 from nightwarden.store.leases import BEAT_S, Place, here
 from nightwarden.store.reading import Reading, intact
-from nightwarden.store.writing import GroupWriter, RunWriter
+from nightwarden.store.writing import GroupWriter
 
 OnCommand = Callable[[Command], None]
 

@@ -4,14 +4,14 @@
     append ─▶ queue of another ─┼▶ thread: hash, blobs, one transaction ─▶ barriers return
     barrier ─▶ a mark in it ────┘            └ also: heartbeats, commands from elsewhere
 
-`append` takes no lock. The thread lets events gather for a moment, unless somebody waits for
-them: a mark hurries it. Blobs go out between two commits: referred to first, so that nobody
-removes them, then written, then the events that name them.
+The thread lets events gather for a moment, unless somebody waits for them: a mark hurries it.
+Blobs go out between two commits: referred to first, so that nobody removes them, then written,
+then the events that name them.
 
 Errors stay with the run: the next `append` or `barrier` raises. A database that is only locked
 or away is tried again for `patience_s`.
 
-Read next: `journal.py`.
+Read next: `appending.py`, `journal.py`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from nightwarden.errors import StoreError
-from nightwarden.store.blobs import digest_of
+from nightwarden.store.appending import LargeValue, Mark, RunWriter, Told
 from nightwarden.store.chain import chained
 from nightwarden.store.commanding import take_commands
-from nightwarden.store.contract import Blobs, Command, Unready
+from nightwarden.store.contract import Blobs, Unready
 from nightwarden.store.database import Database, Watch
 from nightwarden.store.journal import Batch, put_references, write_batch
 from nightwarden.store.leases import BEAT_S
@@ -37,101 +35,6 @@ from nightwarden.store.leases import BEAT_S
 POLL_S: Final = 0.05
 LINGER_S: Final = 0.008
 _AT_ONCE: Final = 10_000
-_MOST_PENDING: Final = 64 << 20
-
-Told = Callable[[StoreError | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Blob:
-    digest: str
-    data: bytes
-    source: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    call: Told
-
-
-class RunWriter:
-    """A run being driven here: implements `contract.OpenRun`."""
-
-    def __init__(
-        self,
-        writer: GroupWriter,
-        *,
-        run_id: str,
-        run: int,
-        owner: str,
-        last_seq: int,
-        head: bytes,
-        on_command: Callable[[Command], None] | None,
-    ) -> None:
-        self.run_id, self.run, self.owner = run_id, run, owner
-        self.last_seq = last_seq
-        self.on_command = on_command
-        self.error: StoreError | None = None
-        self.queue: deque[bytes | _Blob | _Mark] = deque()
-        self.written, self.head = last_seq, head
-        self.bytes_out = 0
-        self.beat_due = 0.0
-        self._bytes_in = 0
-        self._writer = writer
-        self._closed = False
-
-    def append(self, line: bytes) -> None:
-        """Add one event; the thread writes it. Raises `StoreError` if writing has failed."""
-        if self.error is not None:
-            raise self.error
-        self.queue.append(line)
-        self._bytes_in += len(line)
-        if self._bytes_in - self.bytes_out > _MOST_PENDING:
-            self.barrier()  # a disk slower than the run must not fill the memory
-        self._writer.nudge()
-
-    def keep(self, data: bytes, source: Path | None = None) -> str:
-        """Keep bytes as a blob; the thread writes them before any later event."""
-        if self.error is not None:
-            raise self.error
-        digest = digest_of(data)
-        self.queue.append(_Blob(digest, data, source))
-        self._bytes_in += len(data)
-        if self._bytes_in - self.bytes_out > _MOST_PENDING:
-            self.barrier()
-        self._writer.nudge()
-        return digest
-
-    def when_durable(self, call: Told) -> None:
-        """Call from the writer's thread when everything so far is durable, or cannot be."""
-        self.queue.append(_Mark(call))
-        self._writer.hurry()
-
-    def barrier(self) -> None:
-        """Wait until everything so far is durable. Raises `StoreError` if it cannot be."""
-        done = threading.Event()
-        self.when_durable(lambda _: done.set())
-        while not done.wait(0.5):
-            self._writer.check()
-        if self.error is not None:
-            raise self.error
-
-    def close(self) -> None:
-        """Write what is left and give the lease back. Raises `StoreError` if it cannot be."""
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self.barrier()
-        finally:
-            self._writer.let_go(self)
-            self.error = self.error or StoreError(f"run {self.run_id} was closed: reopen it")
-
-    def __enter__(self) -> RunWriter:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 @dataclass(slots=True)
@@ -140,7 +43,7 @@ class _Load:
 
     run: RunWriter
     batch: Batch
-    blobs: dict[str, _Blob]
+    blobs: dict[str, LargeValue]
     marks: list[Told]
     size: int
 
@@ -250,7 +153,7 @@ class GroupWriter:
             self._fail((run,), run.error)
             return None
         lines: list[bytes] = []
-        blobs: dict[str, _Blob] = {}
+        blobs: dict[str, LargeValue] = {}
         marks: list[Told] = []
         size = 0
         for _ in range(min(len(run.queue), _AT_ONCE)):
@@ -258,7 +161,7 @@ class GroupWriter:
             if isinstance(entry, bytes):
                 lines.append(entry)
                 size += len(entry)
-            elif isinstance(entry, _Mark):
+            elif isinstance(entry, Mark):
                 marks.append(entry.call)
             else:
                 blobs[entry.digest] = entry
@@ -336,5 +239,5 @@ class GroupWriter:
             run.error = run.error or error
             while run.queue:
                 entry = run.queue.popleft()
-                if isinstance(entry, _Mark):
+                if isinstance(entry, Mark):
                     entry.call(run.error)

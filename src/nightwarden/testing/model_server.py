@@ -11,7 +11,7 @@ Each request takes the next turn of the script; the last one is kept. The server
 thread of its own, so that it serves tests with a loop, without one, and other processes. It
 keeps every request, and notices when a client closes the socket of one that waits.
 
-Read next: `wire.py`.
+Read next: `answers.py`, `wire.py`.
 
     with ModelServer([Call("decide", {…})]) as server: … server.base_url … server.requests
 """
@@ -28,17 +28,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from nightwarden.testing.wire import (
-    USAGE,
-    Call,
-    Calls,
-    Json,
-    Say,
-    Vectors,
-    protocol_of,
-    sse,
-    vectors,
-)
+from nightwarden.testing.answers import USAGE, Answer, Call, Calls, Json, Say, Vectors
+from nightwarden.testing.wire import dialect_of, sse, vectors
 
 __all__ = [
     "USAGE",
@@ -88,7 +79,7 @@ class Cut:
     hang: bool = False
 
 
-Turn = Call | Calls | Say | Vectors | Status | Hang | Drop | Cut
+Turn = Answer | Vectors | Status | Hang | Drop | Cut
 Script = Turn | Callable[["Request"], Turn]
 
 
@@ -231,11 +222,11 @@ class ModelServer:
             case Cut():
                 await self._cut(turn, request, reader, writer)
                 return False
-        protocol = protocol_of(request.path)
+        dialect = dialect_of(request.path)
         if not request.streamed:
-            writer.write(_http(200, json.dumps(protocol.whole(turn, next(self._ids)))))
+            writer.write(_http(200, json.dumps(dialect.whole(turn, next(self._ids)))))
             return True
-        events = protocol.events(turn, next(self._ids))
+        events = dialect.events(turn, next(self._ids))
         writer.write(_http(200, sse(events), {"content-type": "text/event-stream"}))
         return True
 
@@ -246,8 +237,8 @@ class ModelServer:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        protocol = protocol_of(request.path)
-        events = list(protocol.events(turn.turn, next(self._ids)))[: turn.events]
+        dialect = dialect_of(request.path)
+        events = list(dialect.events(turn.turn, next(self._ids)))[: turn.events]
         head = (
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999999\r\n\r\n"
         )

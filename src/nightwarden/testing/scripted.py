@@ -31,9 +31,9 @@ import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from nightwarden.testing.answers import Call, Say
 from nightwarden.testing.model_server import ModelServer as _Server
 from nightwarden.testing.model_server import Request, Status, Turn
-from nightwarden.testing.wire import Call, Say
 
 USAGE = "usage: python -m nightwarden.testing.scripted SCRIPT -- COMMAND…"
 

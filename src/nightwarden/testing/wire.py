@@ -2,7 +2,7 @@
 
     Anthropic Messages · OpenAI Chat Completions, Responses, Embeddings · Google Gemini
 
-Read next: `model_server.py`.
+Read next: `answers.py`, `model_server.py`.
 """
 
 from __future__ import annotations
@@ -10,68 +10,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-Json = Mapping[str, Any]
-USAGE = (1_000, 50)
-
-
-@dataclass(frozen=True)
-class Call:
-    """The model calls a tool, perhaps after a word. `usage` is (in, out) tokens; None where the
-    provider does not say."""
-
-    name: str
-    arguments: Json
-    usage: tuple[int, int] | None = USAGE
-    say: str = ""
-
-
-@dataclass(frozen=True)
-class Calls:
-    """The model calls several tools at once."""
-
-    calls: Sequence[tuple[str, Json]]
-    usage: tuple[int, int] | None = USAGE
-
-
-@dataclass(frozen=True)
-class Say:
-    """The model says something."""
-
-    text: str
-    usage: tuple[int, int] | None = USAGE
-    stop: str = "end"
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The model turns each text into a vector; a text is `size` of its own characters' numbers."""
-
-    size: int = 3
-    usage: int | None = 100
-
-    def of(self, text: str) -> list[float]:
-        """The vector of a text: always the same."""
-        return [float(ord(char)) for char in text[: self.size].ljust(self.size)]
-
-
-def _parts(turn: object) -> tuple[str, list[tuple[str, Json]]]:
-    """What is said, and which tools are called."""
-    match turn:
-        case Call():
-            return turn.say, [(turn.name, turn.arguments)]
-        case Calls():
-            return "", list(turn.calls)
-        case Say():
-            return turn.text, []
-    raise AssertionError(turn)
+from nightwarden.testing.answers import Answer, Json, Say, Vectors, parts_of
 
 
 class _Anthropic:
-    def whole(self, turn: Any, number: int) -> Json:
-        said, calls = _parts(turn)
+    def whole(self, turn: Answer, number: int) -> Json:
+        said, calls = parts_of(turn)
         content: list[Json] = [{"type": "text", "text": said}] if said else []
         for i, (name, arguments) in enumerate(calls):
             content.append(
@@ -90,12 +36,12 @@ class _Anthropic:
             message["usage"] = {"input_tokens": turn.usage[0], "output_tokens": turn.usage[1]}
         return message
 
-    def _stop(self, turn: Any, calls: Sequence[object]) -> str:
+    def _stop(self, turn: Answer, calls: Sequence[object]) -> str:
         if isinstance(turn, Say) and turn.stop != "end":
             return turn.stop
         return "tool_use" if calls else "end_turn"
 
-    def events(self, turn: Any, number: int) -> Iterator[Json]:
+    def events(self, turn: Answer, number: int) -> Iterator[Json]:
         whole = self.whole(turn, number)
         usage = whole.get("usage", {})
         start = {
@@ -127,8 +73,8 @@ class _Anthropic:
 
 
 class _Chat:
-    def whole(self, turn: Any, number: int) -> Json:
-        said, calls = _parts(turn)
+    def whole(self, turn: Answer, number: int) -> Json:
+        said, calls = parts_of(turn)
         message: dict[str, Any] = {"role": "assistant", "content": said or None}
         if calls:
             message["tool_calls"] = self._calls(calls, number)
@@ -148,8 +94,8 @@ class _Chat:
             made["usage"] = self._usage(turn.usage)
         return made
 
-    def events(self, turn: Any, number: int) -> Iterator[Json]:
-        said, calls = _parts(turn)
+    def events(self, turn: Answer, number: int) -> Iterator[Json]:
+        said, calls = parts_of(turn)
         delta: dict[str, Any] = {"role": "assistant", "content": said or None}
         if calls:
             listed = self._calls(calls, number)
@@ -160,7 +106,7 @@ class _Chat:
         if turn.usage is not None:
             yield {**self._chunk(number, []), "usage": self._usage(turn.usage)}
 
-    def _finish(self, turn: Any, calls: Sequence[object]) -> str:
+    def _finish(self, turn: Answer, calls: Sequence[object]) -> str:
         if isinstance(turn, Say) and turn.stop != "end":
             return turn.stop
         return "tool_calls" if calls else "stop"
@@ -193,8 +139,8 @@ class _Chat:
 
 
 class _Responses:
-    def whole(self, turn: Any, number: int) -> Json:
-        said, calls = _parts(turn)
+    def whole(self, turn: Answer, number: int) -> Json:
+        said, calls = parts_of(turn)
         output: list[Json] = []
         if said:
             text = {"type": "output_text", "text": said, "annotations": []}
@@ -227,7 +173,7 @@ class _Responses:
             }
         return made
 
-    def events(self, turn: Any, number: int) -> Iterator[Json]:
+    def events(self, turn: Answer, number: int) -> Iterator[Json]:
         whole = self.whole(turn, number)
         begun = {**whole, "status": "in_progress", "output": [], "usage": None}
         numbers = itertools.count()
@@ -267,8 +213,8 @@ class _Responses:
 
 
 class _Google:
-    def whole(self, turn: Any, number: int) -> Json:
-        said, calls = _parts(turn)
+    def whole(self, turn: Answer, number: int) -> Json:
+        said, calls = parts_of(turn)
         parts: list[Json] = [{"text": said}] if said else []
         parts += [{"functionCall": {"name": name, "args": args}} for name, args in calls]
         content = {"role": "model", "parts": parts}
@@ -285,7 +231,7 @@ class _Google:
             }
         return made
 
-    def events(self, turn: Any, number: int) -> Iterator[Json]:
+    def events(self, turn: Answer, number: int) -> Iterator[Json]:
         whole = dict(self.whole(turn, number))
         usage = whole.pop("usageMetadata", None)
         (candidate,) = whole["candidates"]
@@ -295,7 +241,19 @@ class _Google:
         yield {**whole, "candidates": [end], **({"usageMetadata": usage} if usage else {})}
 
 
-_PROTOCOLS: Mapping[str, Any] = {
+class Dialect(Protocol):
+    """How one provider's answers look. `number` makes their ids."""
+
+    def whole(self, turn: Answer, number: int) -> Json:
+        """An answer as one document."""
+        ...
+
+    def events(self, turn: Answer, number: int) -> Iterator[Json]:
+        """The same answer, streamed."""
+        ...
+
+
+_DIALECTS: Mapping[str, Dialect] = {
     "/messages": _Anthropic(),
     "/chat/completions": _Chat(),
     "/responses": _Responses(),
@@ -304,10 +262,10 @@ _PROTOCOLS: Mapping[str, Any] = {
 }
 
 
-def protocol_of(path: str) -> Any:
+def dialect_of(path: str) -> Dialect:
     """How whoever asks at this path is answered."""
     plain = path.partition("?")[0]
-    return next(found for end, found in _PROTOCOLS.items() if plain.endswith(end))
+    return next(found for end, found in _DIALECTS.items() if plain.endswith(end))
 
 
 def vectors(turn: Vectors, body: Json) -> Json:

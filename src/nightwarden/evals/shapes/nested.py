@@ -2,7 +2,7 @@
 
 `shelves` streams too: a shop whose list breaks off has put some shelves out already.
 
-Read next: `cases/__init__.py`.
+Read next: `../cases/__init__.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Read next: `serving.py`, `worker.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -140,8 +140,8 @@ class AskingContext:
         """Refused: the nodes a step controls are in the process it is not in."""
         self._no_control(target)
 
-    async def call(self, target: str, **_: object) -> Mapping[str, object]:
-        """Refused, like `control`."""
+    def call(self, target: str, **_: object) -> Coroutine[Any, Any, Mapping[str, object]]:
+        """Refused, like `control`: also where nobody awaits it."""
         self._no_control(target)
 
     def end_control(self, target: str) -> None:

@@ -100,8 +100,8 @@ def make_supervisor(
 def model_in(mode: str | None) -> str | None:
     """The model a mode asks: its name, empty where none is named, None where none is asked."""
     name, _, argument = (mode or "").strip().partition(":")
-    if name == "shadow":
-        return model_in(argument or AGENT)
+    if name == "shadow":  # of nothing that answers by itself: `make_supervisor` says so
+        name, _, argument = (argument or AGENT).partition(":")
     return argument if name == AGENT else None
 
 

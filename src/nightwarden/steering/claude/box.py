@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from nightwarden.spec.supervisors import OPERATOR
 from nightwarden.steering.claude import drain
-from nightwarden.steering.mailbox import OPERATOR, Message, State, TooLate
+from nightwarden.steering.mailbox import Message, State, TooLate
 from nightwarden.steering.ports import NotQueued, Words
 
 _FOLDERS: Final = {

@@ -41,8 +41,9 @@ def _hooks(project: Path) -> Iterator[Finding]:
         try:
             found.update(hooks.installed(project, shared=shared))
             stale = _stale(project, shared=shared)
+            hooks.check(project, shared=shared)
         except hooks.BadSettingsFile as error:
-            yield Finding(False, str(error), "mend the file by hand")
+            yield Finding(False, error.wrong, "mend the file by hand")
             continue
         if stale:
             yield Finding(False, f"{path} runs {stale}, which is not this one", "install again")

@@ -34,8 +34,15 @@ TIMEOUT_S: Final = 10
 _MARKS: Final = ("nightwarden/steering/claude/drain.py", "nightwarden-drain")
 
 
+_BY_HAND: Final = "mend it by hand, nothing was changed"
+
+
 class BadSettingsFile(NightwardenError):
-    """A settings file that cannot be edited; it has not been touched."""
+    """A settings file that cannot be edited: `wrong` says why. It has not been touched."""
+
+    def __init__(self, wrong: str, then: str = "nothing was changed") -> None:
+        self.wrong = wrong
+        super().__init__(f"{wrong}; {then}" if then else wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ def settings_path(project: Path, *, shared: bool = False) -> Path:
 def install(project: Path, *, shared: bool = False) -> Change:
     """Put the hooks in. Raises `BadSettingsFile`."""
     if not project.is_dir():
-        raise BadSettingsFile(f"{project} is no directory")
+        raise BadSettingsFile(f"{project} is no directory", "")
     path = settings_path(project, shared=shared)
     text = _text_of(path)
     settings = parsed(path, text)
@@ -99,6 +106,12 @@ def uninstall(project: Path, *, shared: bool = False) -> Change:
     return Change(path, tuple(removed))
 
 
+def check(project: Path, *, shared: bool = False) -> None:
+    """Raise `BadSettingsFile` where the hooks could not be put in."""
+    path = settings_path(project, shared=shared)
+    _add(parsed(path, _text_of(path)), path)
+
+
 def installed(project: Path, *, shared: bool = False) -> tuple[str, ...]:
     """The events our hooks are put at. Raises `BadSettingsFile`."""
     return tuple(commands(project, shared=shared))
@@ -125,11 +138,9 @@ def parsed(path: Path, text: str | None) -> dict[str, Any]:
         settings = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_doubles)
         json.dumps(settings, allow_nan=False)  # numbers no JSON has
     except (ValueError, RecursionError) as error:
-        raise BadSettingsFile(
-            f"{path} cannot be edited: {error}; mend it by hand, nothing was changed"
-        ) from error
+        raise BadSettingsFile(f"{path} cannot be edited: {error}", _BY_HAND) from error
     if not isinstance(settings, dict):
-        raise BadSettingsFile(f"{path} holds no JSON object; nothing was changed")
+        raise BadSettingsFile(f"{path} holds no JSON object", _BY_HAND)
     return settings
 
 
@@ -144,12 +155,12 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _add(settings: dict[str, Any], path: Path) -> list[str]:
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
-        raise BadSettingsFile(f"{path}: hooks is no object; mend it by hand, nothing was changed")
+        raise BadSettingsFile(f"{path}: hooks is no object", _BY_HAND)
     added = []
     for event in EVENTS:
         groups = hooks.setdefault(event, [])
         if not isinstance(groups, list):
-            raise BadSettingsFile(f"{path}: hooks.{event} is no list; nothing was changed")
+            raise BadSettingsFile(f"{path}: hooks.{event} is no list", _BY_HAND)
         if any(_handler(group) == command() for group in groups):
             continue
         groups[:] = [kept for g in groups if (kept := _pruned(g)) is not None]  # an older path
@@ -247,7 +258,7 @@ def _text_of(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise BadSettingsFile(f"{path} is not UTF-8; nothing was changed") from error
+        raise BadSettingsFile(f"{path} is not UTF-8", _BY_HAND) from error
     except OSError as error:
         raise BadSettingsFile(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -280,4 +291,4 @@ def _write(path: Path, text: str) -> None:
             raise
     except OSError as error:
         why = error.strerror or error
-        raise BadSettingsFile(f"{path} cannot be written: {why}; nothing was changed") from error
+        raise BadSettingsFile(f"{path} cannot be written: {why}") from error

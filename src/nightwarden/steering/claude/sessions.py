@@ -54,7 +54,7 @@ def find_transcript(meant: str, env: Mapping[str, str] = os.environ) -> Path:
     """The transcript of the session that is meant. Raises `NoSession`."""
     projects = claude_home(env) / "projects"
     folder = Path(meant).expanduser()
-    if folder.is_dir():
+    if meant and folder.is_dir():
         return _newest(folder.resolve(), projects, env)
     if not is_session_id(meant):
         raise NoSession(f"{meant!r} is neither a directory nor a session id")
