@@ -891,6 +891,39 @@ class Uncopied:
         raise TypeError("no copies")
 
 
+@pytest.mark.parametrize("first", ["shared", "own"])
+def test_items_do_not_share_what_a_step_is_given_for_all_of_them(first: str) -> None:
+    """kernel.md §1: a value that many items are given is each one's own, in a list as well."""
+
+    async def shared() -> dict[str, int]:
+        return {"seen": 0}
+
+    async def own(item: int) -> dict[str, int]:
+        return {"seen": 0}
+
+    async def count(values: Many[dict[str, int]]) -> list[int]:
+        for value in values:
+            value["seen"] += 1
+        return [value["seen"] for value in values]
+
+    with nw.workflow("copies") as w:
+        sources = {
+            "shared": w.add(made(shared), id="shared"),
+            "own": w.add(made(own), id="own", item=w.add(made(counting(3)), id="items")),
+        }
+        values = [sources.pop(first), *sources.values()]
+        w.add(made(count), id="count", values=values)
+    assert list(play(Session(w.build())).result.outputs["count"]) == [[1, 1]] * 3
+
+
+def test_what_a_fan_out_yields_is_kept_in_order_under_its_numbers() -> None:
+    with nw.workflow("kept") as w:
+        w.add(made(counting(3)), id="items")
+    kept = play(Session(w.build())).result.outputs["items"]
+    assert isinstance(kept, Collect)
+    assert (list(kept), list(kept.indices)) == ([0, 1, 2], [0, 1, 2])
+
+
 def test_an_input_that_cannot_be_copied_takes_retry_away() -> None:
     """row: K2-VALUES"""
 

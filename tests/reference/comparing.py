@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import TypeVar
 
 from nightwarden.kernel.ledger import ExitCounts, RootAccount
@@ -18,7 +19,7 @@ from nightwarden.spec.catalog import Role
 from reference.accounts import RUN, Accounts, Exit, accounts, edge_number
 from reference.acting import Case
 from reference.translate import Run, edge_names
-from reference.words import Absent, Kind, Meaning, Settlement, Slot
+from reference.words import NONE, Absent, Causes, Escalated, Kind, Meaning, Settlement, Slot
 
 WORDS = ("delivered", "not_taken", "lost", "left", "failed")
 ENDINGS = ("succeeded", "repaired", "skipped", "ended_early", "pruned", "failed", "cancelled")
@@ -54,7 +55,8 @@ def _events(case: Case, run: Run, meaning: Meaning) -> Iterator[str]:
     for what, kernel, reference in _settlements(case, run, meaning):
         yield from _mapped(what, kernel, reference)
     yield from _mapped("closing", run.closings, meaning.closings)
-    yield from _counted("escalation", run.escalations, meaning.escalations)
+    late = _late(case, run, meaning)
+    yield from _counted("escalation", run.escalations, _as_known(run, meaning, late))
     yield from (f"pending: {p}" for p in run.pending)
     yield from (f"{node}: no Finish" for node in run.unfinished)
 
@@ -85,6 +87,32 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, Absent) and isinstance(other, Absent) and one.kind is Kind.FAILED:
         return other.kind is Kind.FAILED and bool(one.causes) and one.causes <= other.causes
     return one == other
+
+
+def _late(case: Case, run: Run, meaning: Meaning) -> Causes:
+    """What is behind failures that came when their reader had been told to end already."""
+    found = NONE
+    for _, kernel, reference in _settlements(case, run, meaning):
+        for at, one in kernel.items():
+            other = reference.get(at)
+            if isinstance(one, Absent) and isinstance(other, Absent) and _same(one, other):
+                found |= other.causes - one.causes
+    return found
+
+
+def _as_known(run: Run, meaning: Meaning, late: Causes) -> Iterator[Escalated]:
+    """The escalations of the reference, less those of their causes that came too late."""
+    ours = set(run.escalations)
+    for each in meaning.escalations:
+        caused = [each.caused_by - some for some in _parts(each.caused_by & late)]
+        known = (each._replace(caused_by=causes) for causes in caused)
+        yield next((one for one in known if one in ours), each)
+
+
+def _parts(causes: Causes) -> Iterator[Causes]:
+    """Every part of these causes, the smallest first."""
+    for size in range(len(causes) + 1):
+        yield from map(frozenset, combinations(causes, size))
 
 
 def _counted(what: str, kernel: Iterable[V], reference: Iterable[V]) -> Iterator[str]:

@@ -111,6 +111,27 @@ def test_a_failed_item_fails_its_own_pairs_and_no_others(pace: Pace, pairing: ob
 
 
 @PACED
+def test_too_many_pairs_have_the_failure_behind_them_that_reached_a_reader_in_time(
+    pace: Pace,
+) -> None:
+    """kernel.md §3: of several failures in its stream, a reader knows those that came in time."""
+    case = by_hand(
+        fan("outer"),
+        fan("a", x="outer"),
+        step("f", x="a"),
+        step("read", x=stream("f")),
+        fan("b"),
+        crossed("p", "read", "b", limit=2),
+        step("use", x="p.index"),
+        outer=frames(1),
+        a=frames(2, then=Fault(after=2), answers=[Action.FAIL]),
+        f=(FAILS, Act()),
+        b=frames(3),
+    )
+    check(case, pace, keep_going=True)
+
+
+@PACED
 def test_a_side_that_fails_ends_the_pairs_where_it_ended(pace: Pace) -> None:
     """kernel.md §3: a fan-out that fails after k items settles Closed(k, failed)."""
     failing = frames(1, then=Fault(after=1), answers=[Action.FAIL])

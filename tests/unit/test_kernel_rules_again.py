@@ -21,6 +21,7 @@ from nightwarden.kernel.effects import (
     Prune,
     Resume,
     Stop,
+    Widen,
 )
 from nightwarden.kernel.stimuli import ControlSent, Parked, RunCancelled, Unparked
 from nightwarden.verdict import DecidedBy, EndStream, Fail, OutcomeKind, Retry
@@ -234,6 +235,123 @@ def test_a_reader_that_is_told_to_end_while_it_waits_is_fed_nothing_more() -> No
     assert [e.index for e in run.of(Feed)] == [0]
     assert not run.of(EndFeed)
     assert run.exit("items", "read.x").delivered == 1
+
+
+# -- waiting for more than one --
+
+
+def reading_two(**settings: object) -> Hand:
+    """A reader of a fan-out and of what few of its items come to; the window is of two."""
+    few = {"x": stream("few"), "y": stream("items")}
+    run = started(fan("items"), step("few", x="items"), node("read", few), window=2, **settings)
+    run.emits("items", 0)
+    run.returns("few", 0, nothing=None)
+    return run
+
+
+def pass_over(run: Hand, *items: int) -> None:
+    for item in items:
+        run.emits("items", item)
+        run.returns("few", item, nothing=None)
+
+
+def test_a_reader_that_has_one_item_and_waits_for_another_is_no_reason_not_to_widen() -> None:
+    """row: K2-PRESSURE, K2-PARKED"""
+    run = reading_two()
+    run.asks("read", "x")
+    run.asks("read", "y")
+    assert [(e.slot, e.value) for e in run.of(Feed)] == [("y", 0)]
+    pass_over(run, 1, 2)
+    assert [e.window for e in run.of(Widen)] == [4]
+    run.emits("items", 3)
+    run.returns("few", 3, output="found")
+    assert [(e.slot, e.value) for e in run.of(Feed)] == [("y", 0), ("x", "found")]
+    run.emits("items", 4)
+    assert [e.window for e in run.of(Widen)] == [4]  # it has all it asked for: it is at work
+    run.returns("few", 4, nothing=None)
+    assert len(run.of(Widen)) == 1
+    run.returns("read")
+    run.returns("items")
+    assert run.status() == "completed"
+
+
+def test_a_reader_that_has_all_it_asked_for_is_a_reason_not_to_widen() -> None:
+    """row: K2-PRESSURE, K2-PARKED"""
+    run = reading_two()
+    run.asks("read", "y")
+    pass_over(run, 1)
+    assert len(run.of(Pause)) == 1
+    assert not run.of(Widen)
+
+
+def test_a_reader_that_has_an_item_and_waits_for_two_more_is_no_reason_not_to_widen() -> None:
+    """row: K2-PRESSURE, K2-PARKED"""
+    three = {"x": stream("few"), "y": stream("some"), "z": stream("items")}
+    run = started(
+        fan("items"),
+        step("few", x="items"),
+        step("some", x="items"),
+        node("read", three),
+        window=2,
+    )
+    for item in range(3):
+        run.emits("items", item)
+        run.returns("few", item, nothing=None)
+        assert not run.of(Widen)  # one step is at work
+        run.returns("some", item, nothing=None)
+        for slot in "" if item else "xzy":
+            run.asks("read", slot)
+    assert [(e.slot, e.value) for e in run.of(Feed)] == [("z", 0)]
+    assert [e.window for e in run.of(Widen)] == [4]
+
+
+def test_a_reader_that_is_told_to_end_is_at_work_until_it_has() -> None:
+    """row: K2-PRESSURE, K3-KEEP-GOING"""
+    run = reading_two(keep_going=True)
+    run.asks("read", "x")
+    run.asks("read", "y")
+    run.emits("items", 1)
+    forfeit(run, "few", 1)
+    assert told_to_end(run, "read") == [False]
+    pass_over(run, 2)
+    assert (len(run.of(Pause)), len(run.of(Widen)), len(run.of(Resume))) == (1, 0, 0)
+    run.halted("read")
+    assert (len(run.of(Widen)), len(run.of(Resume))) == (0, 1)
+
+
+def test_a_reader_that_puts_out_an_item_while_it_waits_for_one_is_no_reason_not_to_widen() -> None:
+    """row: K2-PRESSURE, K2-PARKED"""
+    again = node("again", {"x": stream("few"), "y": stream("items")}, frames=("output",), outs=())
+    run = started(fan("items"), step("few", x="items"), again, step("use", x="again"), window=2)
+    run.emits("items", 0)
+    run.returns("few", 0, nothing=None)
+    run.asks("again", "x")
+    run.emits("again", "a", "b")
+    assert len(run.of(Pause)) == 1  # it is ahead of its users itself
+    pass_over(run, 1)
+    assert len(run.of(Pause)) == 2
+    assert not run.of(Widen)
+    for item in (0, 1):
+        run.returns("use", item)
+    assert [e.node for e in run.of(Widen)] == [run._plan("items").index]
+
+
+@pytest.mark.parametrize("order", ["xy", "yx"])
+def test_a_reader_that_waits_for_two_items_gives_up_its_place_once(order: str) -> None:
+    """row: K2-PARKED"""
+    read = node("read", {"x": stream("a"), "y": stream("b")}, concurrency=1)
+    run = started(fan("outer"), fan("a", x="outer"), fan("b", x="outer"), read)
+    run.emits("outer", 0, 1, 2)
+    for outer in range(3):
+        run.emits("a", "a", at=(outer,))
+        run.emits("b", "b", at=(outer,))
+    for slot in "xy":
+        run.asks("read", slot, 0)
+    for slot in order:
+        run.asks("read", slot, 0)
+    assert set(run.ran("read")) == {(0,), (1,)}
+    run.returns("read", 1)
+    assert set(run.ran("read")) == {(0,), (1,), (2,)}
 
 
 # -- told to end --

@@ -130,7 +130,7 @@ def reading_on() -> Hand:
 
 
 def test_a_reader_that_failed_while_it_waited_is_fed_nothing_more() -> None:
-    """row: K1-FAN-READ-END. What comes while somebody decides about it, it has not read."""
+    """row: K1-FAN-READ. What comes while somebody decides about it, it has not read."""
     run = reading_on()
     run.fails("read")
     assert list(run.emits("items", 1)) == []

@@ -103,7 +103,7 @@ def test_a_run_in_which_nothing_can_move_is_a_bug_with_its_story() -> None:
     state.active = 0
     with pytest.raises(KernelBug, match="nothing can move, yet the run is not over") as caught:
         run.tell(Halted(NOBODY))
-    assert caught.value.story == ["run: 1 open"]
+    assert list(caught.value.story) == ["run: 1 open"]
 
 
 # -- calls that are told to end --

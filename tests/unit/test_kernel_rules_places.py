@@ -364,12 +364,34 @@ def test_what_is_refused_besides_a_retry_is_refused_for_its_own_reason() -> None
     run = Hand(workflow(step("a")))
     run.start()
     run.fails("a")
-    run.decides(Substitute({"output": 1}))
+    run.decides(EndStream())
+    assert refusal(run) == "end_stream was refused: only skip, stop may be answered here"
+
+
+def refusal(run: Hand) -> str:
     (applied,) = run.of(Apply)
     assert isinstance(applied.decision.verdict, Fail)
-    assert applied.decision.verdict.reason == (
-        "repair was refused: only skip, stop may be answered here"
-    )
+    return applied.decision.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({}, "the step had no value at hand to be repaired"),
+        (
+            {"has_candidate": True, "checkable": False},
+            "the step declares no type of its output that a repair could be held against",
+        ),
+        ({"bad_input": True, "has_candidate": True}, "only skip, stop may be answered here"),
+    ],
+)
+def test_a_repair_that_is_refused_says_why(facts: dict[str, bool], why: str) -> None:
+    """row: S1-CREDIT-KERNEL"""
+    run = Hand(workflow(step("a")))
+    run.start()
+    run.fails("a", **facts)
+    run.decides(Substitute({"output": 1}))
+    assert refusal(run) == f"repair was refused: {why}"
 
 
 def test_a_reading_fan_out_that_ends_early_with_nothing_emitted_never_opened() -> None:

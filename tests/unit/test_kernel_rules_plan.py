@@ -15,6 +15,7 @@ from reference.small import (
     controlling,
     fan,
     loop,
+    many,
     node,
     step,
     wire,
@@ -24,8 +25,9 @@ from reference.small import (
 import nightwarden as nw
 from nightwarden.errors import KernelBug
 from nightwarden.kernel.compiling import compile_plan
-from nightwarden.kernel.effects import USE_DEFAULT, Answer
-from nightwarden.kernel.stimuli import ControlSent
+from nightwarden.kernel.effects import USE_DEFAULT, Answer, Invoke
+from nightwarden.kernel.machine import Machine
+from nightwarden.kernel.stimuli import ControlSent, RunStarted
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 
@@ -119,6 +121,12 @@ def test_a_slot_of_a_fan_out_that_nobody_takes_is_an_end_of_its_own() -> None:
     assert run.status() == "completed"
 
 
+def test_a_part_of_an_item_that_is_kept_is_no_end_of_its_own() -> None:
+    items = node("items", {}, frames=("output",), outs=(), parts={"url": "output"})
+    run = started(named(items, whole="items.output", part="items.url"))
+    assert exits(run, "items") == ["items.output"]
+
+
 def test_what_is_handed_back_to_a_loop_ends_there() -> None:
     made = workflow(loop("again", {"next": "body"}, initial=0), step("body", x="again.value"))
     run = started(made)
@@ -157,6 +165,18 @@ def test_a_property_stands_in_for_a_branch_that_was_not_taken() -> None:
     without = started(workflow(one, late))
     without.returns("one", output=1)
     assert without.ran("late") == {}
+
+
+def test_a_list_of_several_sources_is_a_list_with_one_as_well() -> None:
+    run = started(workflow(step("one"), step("all", x=many("one"))))
+    run.returns("one", output=1)
+    assert run.ran("all") == {(): ([1],)}
+
+
+def test_a_limit_below_one_would_hold_a_run_for_ever_and_is_one() -> None:
+    made = workflow(step("one"))
+    machine = Machine(compile_plan(made, analyse(made)), limits=lambda _: 0)
+    assert [type(effect) for effect in machine.handle(RunStarted({}))] == [Invoke]
 
 
 # -- who is controlled --

@@ -99,6 +99,25 @@ def test_of_several_full_windows_the_smallest_gives() -> None:
     assert widened(run) == [("a", 4), ("b", 4)]
 
 
+def test_a_window_gives_to_a_stage_that_is_paused_while_an_item_it_asked_for_is_still_to_come() -> (
+    None
+):
+    """row: K2-PRESSURE"""
+    wires = {"x": stream("a"), "y": stream("slow")}
+    again = node("again", wires, frames=("output",), outs=())
+    run = started(fan("a"), fan("b"), step("slow", x="b"), again, both("read", "again"), window=3)
+    run.emits("a", 0)
+    run.returns("a")
+    run.emits("b", 0, 1)
+    run.returns("b")
+    run.returns("slow", 0)
+    run.tell(Parked(run.calls["slow", (1,)]))
+    for slot in ("y", "y", "x"):
+        run.asks("again", slot)
+    run.emits("again", "p", "q", "r")
+    assert widened(run) == [("again", 6)]
+
+
 # -- calls that wait for something outside --
 
 

@@ -74,6 +74,15 @@ def retry_refusal(node: NodePlan, failed: Failed) -> str:
     return ""
 
 
+def repair_refusal(failed: Failed) -> str:
+    """Why there is nothing a repair could be held against, in words; empty where there is."""
+    if not failed.has_candidate:
+        return "the step had no value at hand to be repaired"
+    if not failed.checkable:
+        return "the step declares no type of its output that a repair could be held against"
+    return ""
+
+
 def allowed_actions(
     shape: Shape, *, retry: bool, has_candidate: bool, checkable: bool
 ) -> tuple[Action, ...]:

@@ -121,7 +121,7 @@ def _next(edges: tuple[Edge, ...]) -> Node | None:
     if len(edges) != 1 or edges[0].role != SINGLE:
         return None
     target = edges[0].target
-    return target if target.simple and not target.special else None
+    return target if target.simple else None
 
 
 def _limit(node: NodePlan, limits: Callable[[NodePlan], int]) -> int:

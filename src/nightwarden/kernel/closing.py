@@ -37,6 +37,7 @@ from nightwarden.kernel.tasks import (
     RootDone,
     StreamClosed,
 )
+from nightwarden.kernel.waiting import may_wait
 from nightwarden.lineage import show
 
 CATEGORY = {Kind.NOT_TAKEN: "not_taken", Kind.LOST: "lost", Kind.FAILED: "failed"}
@@ -125,6 +126,7 @@ def unpark(state: State, root: Root, number: int) -> None:
     call.parked = False
     call.node.running += 1
     state.active += 1
+    may_wait(state, call)
     state.out.append(Resume(number))
 
 

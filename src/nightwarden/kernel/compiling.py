@@ -187,7 +187,7 @@ class _Compiler:
             ports=tuple(range(first, len(ports))),
             has_default=has_default,
             accepts_absent=slot.accepts_absent,
-            depth=max(ports[first:]),
+            depth=min(ports[first:]),
         )
 
     def _gather(
@@ -245,7 +245,7 @@ class _Compiler:
         used = {out.base for out in outs if by_slot.get(out.name)}
         for out in outs:
             out.edges = [self._edge(edge) for edge in by_slot[out.name]]
-            unused = self.workflow.outputs is None and not out.projected and out.base not in used
+            unused = self.workflow.outputs is None and out.base not in used
             if unused or f"{node.id}.{out.name}" in named:
                 out.edges.append(self._capture(node, out))
         wired = [

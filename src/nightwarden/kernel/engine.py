@@ -85,11 +85,12 @@ def _zip(state: State, call: Call) -> None:
             _end(state, call, over.group.cause)
     elif more.cursor in more.ahead or (more.group.closed and more.group.cause is None):
         names = {id(left): "left", id(right): "right"}
+        number = over.group.emitted
         over.carried = state.causes.union(over.carried, over.group.carried)
         state.work.append(
             FailCall(
                 call,
-                f"{names[id(over)]} ended after {over.group.emitted} items, "
+                f"{names[id(over)]} ended after {number} item{'s' * (number != 1)}, "
                 f"{names[id(more)]} has more: nothing says what they belong to",
                 "zip:unequal",
             )

@@ -23,6 +23,7 @@ from nightwarden.kernel import reading
 from nightwarden.kernel.allowed import (
     Shape,
     allowed_actions,
+    repair_refusal,
     retry_delay_s,
     retry_refusal,
     shape_of,
@@ -98,7 +99,10 @@ def failed(state: State, stimulus: Failed, *, detail: str = "", code: str = "") 
         allowed,
         exhausted=exhausted and shape in _RETRYABLE,
         retry_after_s=stimulus.retry_after_s,
-        retry_refused=refused if shape in _RETRYABLE else "",
+        refused={
+            Action.RETRY: refused if shape in _RETRYABLE else "",
+            Action.SUBSTITUTE: repair_refusal(stimulus) if shape is Shape.PLAIN else "",
+        },
     )
     state.out.append(
         Escalate(
@@ -208,9 +212,7 @@ def _enforced(waiting: Escalated, stimulus: Decided) -> Decision:
         spent = action is Action.RETRY and waiting.exhausted
         by = DecidedBy.BOUNDS if spent else DecidedBy.KERNEL
         offered = ", ".join(each.word for each in waiting.allowed)
-        why = f"only {offered} may be answered here"
-        if action is Action.RETRY and waiting.retry_refused:
-            why = waiting.retry_refused
+        why = waiting.refused.get(action) or f"only {offered} may be answered here"
         return _refused(decision, by, f"{action.word} was refused: {why}")
     if stimulus.problems:
         why = f"the repair was refused: {stimulus.problems[0]}"

@@ -68,7 +68,7 @@ from nightwarden.kernel.stopping import (
     place_freed,
     stop,
 )
-from nightwarden.kernel.waiting import is_idle, waits, waits_for_one_less, waits_no_more
+from nightwarden.kernel.waiting import is_idle, may_wait, waits, waits_for_one_less, waits_no_more
 from nightwarden.lineage import Lineage
 from nightwarden.verdict import OutcomeKind
 
@@ -348,6 +348,7 @@ class Machine:
         call.parked = True
         call.node.running -= 1
         state.active -= 1
+        may_wait(state, call)
         root.paused[call.number] = call
         state.out.append(Pause(call.number))
         if call.node.queue:

@@ -62,7 +62,10 @@ class EdgePlan:
 
 @dataclass(slots=True, eq=False)
 class SlotPlan:
-    """A wired input slot: which ports feed it, and what absence means to it."""
+    """A wired input slot: which ports feed it, and what absence means to it.
+
+    `depth` is the shortest scope of these: what comes from there, many items may share.
+    """
 
     name: str
     kind: SlotKind

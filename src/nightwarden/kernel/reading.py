@@ -36,6 +36,7 @@ from nightwarden.kernel.tasks import (
     Cut,
     PlaceFreed,
 )
+from nightwarden.kernel.waiting import may_wait
 
 
 def arrive(state: State, edge: Edge, item: Item, settlement: object) -> None:
@@ -115,6 +116,7 @@ def request(state: State, call: Call, slot: str, look_ahead: int) -> None:
         call.parked, call.asking = True, slot
         call.node.running -= 1
         state.active -= 1
+        may_wait(state, call)
         state.work.append(PlaceFreed(call.node))
 
 
@@ -199,6 +201,8 @@ def _next(buffer: Buffer) -> int:
 def _answered(state: State, buffer: Buffer, call: Call) -> None:
     buffer.wanted = False
     unpark(state, call)
+    if call.besides:
+        may_wait(state, call)
 
 
 def unpark(state: State, call: Call) -> None:
@@ -207,6 +211,7 @@ def unpark(state: State, call: Call) -> None:
         call.parked, call.asking = False, ""
         call.node.running += 1
         state.active += 1
+        may_wait(state, call)
 
 
 def release(state: State, group: Group, buffer: Buffer, over: object) -> None:

@@ -241,7 +241,11 @@ class Out(msgspec.Struct, eq=False):
 
 
 class Call(msgspec.Struct, eq=False):
-    """An invocation. `number` changes with each attempt, so that late results find nobody."""
+    """An invocation. `number` changes with each attempt, so that late results find nobody.
+
+    `awaiting` counts what it waits for while it holds its place; `besides` says that an item it
+    asked for is among that.
+    """
 
     number: int
     node: Node
@@ -260,6 +264,7 @@ class Call(msgspec.Struct, eq=False):
     awaiting: int = 0
     away: bool = False
     outside: bool = False
+    besides: bool = False
     feedback: dict[str, object] | None = None
 
 
@@ -341,4 +346,4 @@ class Escalated(msgspec.Struct, eq=False):
     allowed: tuple[Action, ...]
     exhausted: bool
     retry_after_s: float | None
-    retry_refused: str
+    refused: Mapping[Action, str]

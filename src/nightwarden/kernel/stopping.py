@@ -21,6 +21,7 @@ from nightwarden.kernel.state import (
 from nightwarden.kernel.tasks import (
     PlaceFreed,
 )
+from nightwarden.kernel.waiting import may_wait
 from nightwarden.verdict import DecidedBy, Decision, Fail, OutcomeKind
 
 _RANK = {s: i for i, s in enumerate(Status)}
@@ -57,6 +58,7 @@ def halt(state: State, call: Call, *, gently: bool) -> None:
         state.active += 1
         if call.group is not None:
             call.group.root.paused.pop(call.number, None)
+    may_wait(state, call)
     state.out.append(Halt(call.number, gently=gently))
 
 
