@@ -164,7 +164,7 @@ def test_kept_results_lie_together_and_are_reported_from_there(clean: Demo) -> N
         "record",
         "report.txt",
     ]
-    (command,) = [line for line in clean.lines if " report " in line and "--store" in line]
+    (command,) = [line for line in clean.lines if " report " in line and "  # " in line]
     told = subprocess.run(
         shlex.split(command.partition("  # ")[0]),
         cwd=clean.place,

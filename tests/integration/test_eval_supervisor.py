@@ -137,6 +137,13 @@ def test_always_stopping_fails_the_gate_of_recovery_alone(
     assert form["totals"]["needless_stops"] == form["totals"]["recoverable"]
 
 
+def test_a_gate_that_is_not_held_is_an_error_that_is_printed_quietly_too(tmp_path: Path) -> None:
+    only = ("--only", "pages/slow-twice", "--quiet")
+    done = nightwarden("eval", "supervisor", "--baseline", "stop", *only, cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert done.lines == ["nightwarden: baseline:stop does not hold --min-recovery"]
+
+
 def test_the_rules_fail_the_gate_of_harm_until_it_is_opened(tmp_path: Path) -> None:
     rules = ("eval", "supervisor", "--baseline", "rules")
     shut = nightwarden(*rules, cwd=tmp_path)

@@ -30,4 +30,4 @@ def test_unequal_sides_stop_the_garden_as_the_page_says(garden: Path) -> None:
     inputs = ("--input", "beds=[10, 55]", "--input", 'gardeners=["ann"]')
     done = nightwarden("run", "garden.yaml", "--trust", *inputs, cwd=garden)
     assert done.code == 1
-    assert "pair: right ended after 1 item" in done.out
+    assert "pair: right ended after 1 item, left has more" in done.out

@@ -218,3 +218,58 @@ def suspended_keys(store: FragileStore) -> Counter[tuple[str, tuple[int, ...], i
         for event in store.read(store.find("last"))
         if event["type"] == "invocation_suspended"
     )
+
+
+lives = st.lists(
+    st.none() | st.tuples(st.integers(1, 25), st.integers(0, 8)), min_size=2, max_size=8
+)
+"""When each process dies, and what it keeps; None for one that comes to an end."""
+
+
+@slow
+@given(plan=plan(st.booleans(), (0.0, None, None)), lives=lives)
+def test_over_pauses_and_deaths_nothing_unsafe_begins_twice_and_no_money_is_lost(
+    tmp_path_factory: pytest.TempPathFactory,
+    plan: Plan,
+    lives: list[tuple[int, int] | None],
+) -> None:
+    """Issue 4: what may not be done twice begins again only after it asked for a pause."""
+    files = tmp_path_factory.getbasetemp()
+    world = World(plan.seed, wrong=3, suspends=True)
+    workflow, store = workflow_of(plan, world), FragileStore(files)
+    for number, death in enumerate(lives):
+        store.dies_after, store.keeps = death or (None, 0)
+        given: dict[str, Any] = {"workdir": files, "store": store, **options(plan)}
+        try:
+            if not store.records or not next(iter(store.records.values())):
+                store.records.clear()
+                session = Session(workflow, run_id=f"r{number}", **given)
+            else:
+                session = resume_session(workflow=workflow, **given)
+            result = mortal(session, store, seed=plan.shuffle)
+        except (Killed, NothingLeft):
+            continue
+        record = list(store.read(store.find("last")))
+        spent = [e["cost_micro_usd"] for e in record if e["type"] == "invocation_spent"]
+        assert result.costs["total_micro_usd"] == sum(spent)
+        assert list(_ledger(result.ledger, result.status)) == []
+    if store.records:
+        assert begun_twice(plan, store) == []
+
+
+def begun_twice(plan: Plan, store: FragileStore) -> list[object]:
+    """What may not be done twice, and began again although it had not asked for it."""
+    ends = ("", "b", "c", "t")
+    unsafe = {f"n{n}{end}" for n, c in enumerate(plan.choices) if not c.safe for end in ends}
+    begun: set[object] = set()
+    twice: list[object] = []
+    for event in store.read(store.find("last")):
+        if event["type"] not in ("invocation_started", "invocation_suspended"):
+            continue
+        key = (event["node_id"], tuple(event.get("lineage", ())), event["attempt"])
+        if event["type"] == "invocation_suspended":
+            begun.discard(key)
+        elif event["node_id"] in unsafe:
+            twice += [key] if key in begun else []
+            begun.add(key)
+    return twice

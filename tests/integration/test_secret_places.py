@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import nightwarden
+from commands import nightwarden, on_terminal
 from kept import everything_in
 
 import nightwarden as nw
@@ -17,6 +17,7 @@ from nightwarden.errors import NodeError
 from nightwarden.events import Event, encode
 from nightwarden.session import run_session
 from nightwarden.spec.workflow import Workflow
+from nightwarden.store import open_store
 
 KEY = "k7Rz-a-long-enough-secret-99"
 
@@ -169,3 +170,33 @@ def test_what_a_step_prints_is_masked_by_the_command_line(tmp_path: Path, form: 
     assert "out ••••(KEY)" in told
     assert "err ••••(KEY)" in told
     assert "one ••••(KEY)" in told
+
+
+def test_what_a_step_prints_beside_the_bars_of_a_terminal_is_masked(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(PRINTS)
+    (tmp_path / "w.json").write_text(
+        '{"version": 1, "name": "w", "nodes": {"p": {"type": "p.Print"}}}'
+    )
+    run = ("run", "w.json", "--nodes", "steps.py")
+    shown = on_terminal(*run, cwd=tmp_path, env={"NIGHTWARDEN_SECRET_KEY": KEY})
+    assert shown.code == 0, shown.text
+    assert KEY not in shown.raw
+    assert "out ••••(KEY)" in shown.text
+
+
+def test_a_word_from_elsewhere_is_masked_on_record_and_left_nowhere_else(tmp_path: Path) -> None:
+    """Who sends it knows no secrets; who drives the run does."""
+    place = tmp_path / "store"
+
+    async def waits(ctx: Context) -> str:
+        with open_store(place) as store:
+            store.send(session.run_id, "cancel", {"reason": f"because of {ctx.secret('KEY')}"})
+        await asyncio.sleep(60)
+        return "never"
+
+    session = Session(alone(waits), store=place, workdir=tmp_path, secrets={"KEY": KEY})
+    events: list[Event] = []
+    session.subscribe(events.append)
+    result = run_session(session)
+    assert (result.status, result.reason) == ("cancelled", "because of ••••(KEY)")
+    assert_clean(tmp_path, result, events)

@@ -607,6 +607,17 @@ def test_runs_says_when_and_how_much_with_headings_on_a_terminal(place: Path) ->
     assert shown[1].index("completed") == shown[0].index("STATE")
 
 
+def test_commands_that_are_shown_find_the_run_where_it_is_kept(place: Path) -> None:
+    let_go(place)
+    run = ("run", "waiting.yaml", "--trust", "--store", "kept")
+    done = nightwarden(*run, "--run-id", "r", cwd=place)
+    assert "   report    nightwarden report r --store kept" in done.out.splitlines()
+    apart = nightwarden(*run, "--run-id", "s", "--detach", cwd=place)
+    follow = "   follow    nightwarden events s --follow --store kept"
+    assert follow in apart.out.splitlines()
+    assert nightwarden(*follow.split()[2:], cwd=place).code == 0
+
+
 def test_an_exported_run_is_the_same_elsewhere(place: Path) -> None:
     run_once(place, "r", "long.yaml")
     assert nightwarden("runs", "export", "r", "r.zip", cwd=place).out == "put run r into r.zip\n"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nightwarden.errors import SupervisionError
+from nightwarden.errors import RunError, SupervisionError
 from nightwarden.ids import EscalationId, NodeId, RunId
 from nightwarden.runtime.bounded import Bounded, BoundsState, bounded
 from nightwarden.runtime.supervision import Bounds, Supervisor, SupervisorBase
@@ -183,6 +183,25 @@ def test_ten_decisions_are_the_default() -> None:
     decisions = decide(within(inner), *(escalation(n) for n in range(1, 13)))
     assert [d.decided_by for d in decisions].count(DecidedBy.AGENT) == 10
     assert decisions[-1].rationale == "10 decisions used up"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_decisions", -1),
+        ("max_decisions", "10"),
+        ("max_retries", 1.5),
+        ("max_retries", True),
+        ("cost_cap_micro_usd", None),
+        ("decision_timeout_s", math.nan),
+        ("decision_timeout_s", math.inf),
+        ("max_retry_delay_s", -0.1),
+    ],
+)
+def test_a_bound_that_is_none_is_refused_where_it_is_made(name: str, value: object) -> None:
+    """supervision.md §5: zero is legal and means none; a limit nobody can hold is a mistake."""
+    with pytest.raises(RunError, match=f"^{name} is .*, but has to be .*, 0 or more"):
+        Bounds(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bounds", [{"max_decisions": 0}, {"decision_timeout_s": 0}])

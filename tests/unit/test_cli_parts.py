@@ -15,6 +15,7 @@ import nightwarden as nw
 from nightwarden.cli.failing import EXITS, LostRun, Usage, explained
 from nightwarden.cli.inputs import read_inputs
 from nightwarden.cli.main import app, with_bare_supervise
+from nightwarden.cli.options import same_store
 from nightwarden.cli.output import painted
 from nightwarden.cli.running import near, output_text
 from nightwarden.errors import Problem, RunError, SpecError, StoreError
@@ -51,6 +52,20 @@ def test_help_says_a_default_once_and_marks_an_argument_once() -> None:
     assert [line for line in lines if line.count("default:") > 1] == []
     assert [line for line in lines if "[[" in line or "......" in line] == []
     assert "[RUN]..." in told["nightwarden costs"]
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        (None, ""),
+        ("kept", " --store kept"),
+        ("my runs", " --store 'my runs'"),
+        ("sqlite:a.db", " --store sqlite:a.db"),
+        ("postgresql://me:hunter2@host/runs", " --store postgresql://…"),
+    ],
+)
+def test_commands_that_are_shown_name_the_same_store(store: str | None, shown: str) -> None:
+    assert same_store(store) == shown
 
 
 @pytest.fixture(scope="module")

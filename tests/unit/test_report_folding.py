@@ -40,7 +40,7 @@ def test_what_stopped_a_supervised_run_is_missing_with_its_decision() -> None:
     ]
     told = squeezed(report_text(report))
     assert "2 b (e1, by operator)" in told
-    assert "3 items of items[*] not through when the run ended" in told
+    assert "2 more items of items[*] not through when the run ended" in told
 
 
 def test_what_the_ledger_names_is_not_named_twice() -> None:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import nightwarden as nw
-from nightwarden.report import fold_report, report_text
+from nightwarden.report import fold_report, report_html, report_text
 from nightwarden.report.missing import Missing, unfinished_texts
 from nightwarden.store.opening import open_store
 
@@ -109,6 +110,9 @@ def test_items_nobody_wanted_are_counted_apart(tmp_path: Path, n: int, unread: i
     apart = f", {unread} left unread" if unread else ""
     assert result.headline == f"completed: 5/5 items{apart}"
     assert f"inputs.xs[*]: kept 5 of 5{apart}" in said
+    with open_store(tmp_path) as store:
+        page = report_html(fold_report(store.read(result.run_id)))
+    assert bool(re.search(r"1 (closed|cut), 3 left unread", page)) is bool(unread)
 
 
 def test_items_one_reader_left_and_another_took_are_not_left_unread(tmp_path: Path) -> None:
@@ -120,6 +124,17 @@ def test_items_one_reader_left_and_another_took_are_not_left_unread(tmp_path: Pa
     answers.write_text(SKIP)
     result, _ = told(tmp_path, build, supervise=f"scripted:{answers}")
     assert result.headline == "completed (supervised): 4/5 items, 1 skipped, 1 decision"
+
+
+def test_an_input_that_is_kept_apart_is_named_with_where_it_is(tmp_path: Path) -> None:
+    with nw.workflow("words") as w:
+        w.add(odd, id="odd", x=w.input("xs", list[int]).each())
+    with open_store(tmp_path) as store:
+        result = nw.run(w.build(), {"xs": [10**9] * 10_000}, store=store)
+        report = fold_report(store.read(result.run_id))
+    digest = report.large_inputs["xs"]
+    assert len(digest) == 64
+    assert f"input xs     large, kept as {digest}\n" in report_text(report)
 
 
 def gone(root: str, item: str, kind: str) -> Missing:

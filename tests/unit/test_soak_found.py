@@ -106,7 +106,7 @@ def test_a_pair_of_a_pair_that_failed_ends() -> None:
         w.add("flow.Zip", id="second", left=pair.slot("left"), right=many)
     found = played(w, keep_going=True)
     assert found.result.status == "failed"
-    assert "left ended after 1 items" in found.result.reason
+    assert "left ended after 1 item, right has more" in found.result.reason
 
 
 # -- callers that wait --

@@ -141,6 +141,32 @@ def test_a_supervisor_without_a_model_is_named_and_the_run_goes_on(tmp_path: Pat
     assert "supervisor dog does not run: no key is here" in [e.message for e in played.of(Log)]
 
 
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        ("dog: {}", "supervisor 'dog': it says nothing; give it watches:, system: or monitors:"),
+        (
+            "dog: {watches: [fxi], monitors: ['repeat=3']}",
+            "supervisor 'dog': there is no node 'fxi' to watch; did you mean 'fix'?",
+        ),
+        (
+            "dog: {monitors: ['repeat=once', 'repeat=3']}",
+            "supervisor 'dog': monitor 'repeat=once' is left out: "
+            "repeat is 'once', but has to be a number",
+        ),
+    ],
+)
+def test_a_run_says_what_a_declared_supervisor_lacks(
+    tmp_path: Path, blocks: str, said: str
+) -> None:
+    """steering.md §6: a declared supervisor never disappears in silence, nor a part of it."""
+    text = f"{AGENT}supervisors:\n  {blocks}\n"
+    played = play(session(tmp_path, text, evaluators=judged_by(Judge())), seed=1)
+    assert played.result.status == "completed"
+    warned = [e.message for e in played.of(Log) if e.level == "warning"]
+    assert warned == [said]
+
+
 # -- the switch --
 
 

@@ -390,6 +390,11 @@ def test_a_session_that_is_not_there_is_an_error(tmp_path: Path, meant: str) -> 
         find_transcript(meant or str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path / "c")})
 
 
+def test_an_empty_name_is_no_session_and_not_the_directory_one_is_in(tmp_path: Path) -> None:
+    with pytest.raises(NoSession, match="'' is neither a directory nor a session id"):
+        find_transcript("", {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+
+
 def test_whether_a_session_lives_is_known_from_its_process(tmp_path: Path) -> None:
     env = {"CLAUDE_CONFIG_DIR": str(tmp_path)}
     assert is_alive("s1", env) is None

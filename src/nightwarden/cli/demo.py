@@ -78,7 +78,7 @@ def demo(
             **engine_options(settings),
         )
         result = carry_out(session, out)
-    conclude(session, result, out)
+    conclude(session, result, out, store=store if keep is not None else None)
     written = _write_report(folder, store, result)
     for line in _next(folder, written, workflow, store if keep is not None else None, result):
         out.say(line)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from nightwarden.cli.failing import COMPLETED, FAILED, Usage
-from nightwarden.cli.options import budget_of, opened, settings_for
+from nightwarden.cli.options import budget_of, opened, same_store, settings_for
 from nightwarden.cli.output import Output
 from nightwarden.cli.running import near
 from nightwarden.cli.supervising import switched
@@ -63,7 +63,7 @@ def detached(wanted: Wanted, out: Output) -> int:
         for about, sentence in told_in(place.folder).items():
             if about not in told:  # the run has said it where nobody looks
                 out.note(sentence)
-        _tell(entry, child.pid, place.files(run_id) / LOG, out)
+        _tell(entry, child.pid, place.files(run_id) / LOG, out, at=same_store(wanted.store))
     child.returncode = 0  # it is nobody's child any more
     return COMPLETED
 
@@ -160,12 +160,12 @@ def _failed(folder: Path, code: int, out: Output) -> int:
     return code if code > 0 else FAILED
 
 
-def _tell(entry: RunEntry, process: int, log: Path, out: Output) -> None:
+def _tell(entry: RunEntry, process: int, log: Path, out: Output, *, at: str) -> None:
     run_id = entry.run_id
     if out.as_json:
         told = {"run_id": run_id, "process": process, "log": str(log), "status": entry.status}
         out.data({"version": FORMAT, **told})
     out.say(f"run {run_id} goes on in process {process}", "bold")
-    out.say(f"   follow    nightwarden events {run_id} --follow")
-    out.say(f"   cancel    nightwarden cancel {run_id}")
+    out.say(f"   follow    nightwarden events {run_id} --follow{at}")
+    out.say(f"   cancel    nightwarden cancel {run_id}{at}")
     out.say(f"   output    {near(str(log))}")

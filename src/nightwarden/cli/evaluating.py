@@ -105,7 +105,10 @@ def supervisor(
     for line in as_text(subject.name, scores, totals, found):
         out.say(line)
     _remark(out, subject, scores)
-    return COMPLETED if all(gate.held for gate in found) else FAILED
+    missed = [f"--{gate.name.replace('_', '-')}" for gate in found if not gate.held]
+    if missed and quiet:
+        out.error(f"nightwarden: {subject.name} does not hold {', '.join(missed)}")
+    return FAILED if missed else COMPLETED
 
 
 def _limits(min_recovery: float, max_unsafe: int, max_false_wakes: float) -> Gates:

@@ -5,6 +5,7 @@ Read next: `run.py`.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -160,6 +161,17 @@ def settings_for(out: Output) -> Settings:
 def store_of(store: str | None, settings: Settings) -> str:
     """Where runs are recorded: the option, else the setting."""
     return store if store is not None else settings.store_url
+
+
+def same_store(store: str | None) -> str:
+    """What a command that is shown needs to find the same runs; nothing where none was named.
+
+    An address may hold a password, which is never printed.
+    """
+    if store is None:
+        return ""
+    scheme, colon, _ = store.partition("://")
+    return f" --store {scheme}://…" if colon else f" --store {shlex.quote(store)}"
 
 
 def runs_in(store: str | None, out: Output) -> SqlStore:

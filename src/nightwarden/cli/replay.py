@@ -75,7 +75,7 @@ def replay(
             **engine_options(settings),
         )
         result = carry_out(session, out)
-        conclude(session, result, out)
+        conclude(session, result, out, store=store)
         differs = _tell(before, read_report(place, session.run_id), out)
     if result.status == "cancelled":
         return CANCELLED

@@ -163,7 +163,7 @@ def resume(
         tell_once(session.supervisor, settings, out, place.folder)
         tell_of_steps(session, settings, out, place.folder)
         tell_of_steering(session, settings, out, place.folder)
-        code = finish(session, out, stage, strict=strict_exit)
+        code = finish(session, out, stage, strict=strict_exit, store=store)
         let_go(place, settings, out)
     return code
 

@@ -139,7 +139,7 @@ def perform(wanted: Wanted, out: Output, tracer: Tracer | None = None) -> int:
         tell_once(mode, settings, out, place.folder)
         tell_of_steps(session, settings, out, place.folder)
         tell_of_steering(session, settings, out, place.folder)
-        code = finish(session, out, stage, strict=wanted.strict_exit)
+        code = finish(session, out, stage, strict=wanted.strict_exit, store=wanted.store)
         let_go(place, settings, out)
     return code
 

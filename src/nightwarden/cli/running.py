@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from nightwarden.cli.failing import EXITS, SUPERVISED, LostRun
 from nightwarden.cli.interrupting import interruptible
+from nightwarden.cli.options import same_store
 from nightwarden.cli.output import Output
 from nightwarden.cli.printing import masked_printing
 from nightwarden.cli.progress import Bars
@@ -46,6 +47,11 @@ class Stage:
 
 def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunResult:
     """Run the session, showing what happens. Raises `LostRun` when its record cannot be kept."""
+    with masked_printing(session.masked):  # the bars take over what is printed beside them
+        return _carried_out(session, out, stage)
+
+
+def _carried_out(session: Session, out: Output, stage: Stage | None) -> RunResult:
     from nightwarden.errors import StoreError
     from nightwarden.own_loop import run_on_own_loop
 
@@ -56,10 +62,9 @@ def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunR
     if stage is not None:
         stage.bars = bars
     try:
-        with masked_printing(session.masked):
-            result = run_on_own_loop(
-                _watched(session, out, bars), left_behind=lambda: session.abandoned
-            )
+        result = run_on_own_loop(
+            _watched(session, out, bars), left_behind=lambda: session.abandoned
+        )
     except StoreError as error:
         if session.begun:
             raise LostRun(f"the run was ended without its record: {error}") from error
@@ -68,12 +73,19 @@ def carry_out(session: Session, out: Output, stage: Stage | None = None) -> RunR
     return result
 
 
-def finish(session: Session, out: Output, stage: Stage, *, strict: bool = False) -> int:
-    """Run the session, print what it came to, and return the exit code."""
+def finish(
+    session: Session,
+    out: Output,
+    stage: Stage,
+    *,
+    strict: bool = False,
+    store: str | None = None,
+) -> int:
+    """Run the session, print what it came to, and return the exit code; `store` is the option."""
     result = carry_out(session, out, stage)
     if out.as_json:
         out.data(result.to_json(session.masked_outputs(result)))
-    conclude(session, result, out)
+    conclude(session, result, out, store=store)
     return exit_code(result, strict=strict)
 
 
@@ -96,7 +108,7 @@ def exit_code(result: RunResult, *, strict: bool = False) -> int:
     return EXITS[result.status]
 
 
-def conclude(session: Session, result: RunResult, out: Output) -> None:
+def conclude(session: Session, result: RunResult, out: Output, *, store: str | None = None) -> None:
     """Print the closing lines."""
     outputs = session.masked_outputs(result)
     if out.quiet and not result.ok:
@@ -104,7 +116,7 @@ def conclude(session: Session, result: RunResult, out: Output) -> None:
     out.say(f"── {result.headline}", "bold" if result.ok else "red")
     for line in result.other_roots:
         out.say(f"   {line}")
-    for name, value in closing(result, outputs):
+    for name, value in closing(result, outputs, at=same_store(store)):
         out.say(f"   {name:<9} {value}")
     steering = result.costs.get("steering_micro_usd")
     if steering:
@@ -113,7 +125,9 @@ def conclude(session: Session, result: RunResult, out: Output) -> None:
         out.note(f"   {line}", "dim")
 
 
-def closing(result: RunResult, outputs: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def closing(
+    result: RunResult, outputs: Mapping[str, object], *, at: str = ""
+) -> Iterator[tuple[str, str]]:
     """What stands below the closing line: what is missing, the outputs, where the record lies."""
     roots = [r for r in result.ledger["roots"] if r["missing"] and r["depth"] == 1]
     for root in roots:
@@ -126,9 +140,9 @@ def closing(result: RunResult, outputs: Mapping[str, object]) -> Iterator[tuple[
             yield name, output_text(value)
     if result.record:
         yield "record", near(result.record)
-        yield "report", f"nightwarden report {result.run_id}"
+        yield "report", f"nightwarden report {result.run_id}{at}"
         if not result.ok:
-            yield "resume", f"nightwarden resume {result.run_id}"
+            yield "resume", f"nightwarden resume {result.run_id}{at}"
 
 
 def _never_reached(value: object) -> bool:

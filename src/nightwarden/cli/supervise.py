@@ -173,9 +173,10 @@ def spec_of(wanted: Wanted, out: Output) -> SupervisorSpec:
         raise Usage(f"--cost-cap is {wanted.cost_cap:g}, but has to be 0 or more; 0 means no look")
     found = supervisor_of(out, None, wanted.name.strip(), wanted.policy, wanted.monitors)
     if not wanted.boundaries and not found.monitors:
-        raise Usage(
+        out.note(
             "--no-boundaries looks when a monitor holds, and there is none; give one with "
-            "--monitor, or a --policy that has some"
+            "--monitor, or a --policy that has some",
+            "yellow",
         )
     own = _text(wanted.system)
     return msgspec.structs.replace(

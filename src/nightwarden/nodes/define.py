@@ -23,7 +23,7 @@ from typing import Any, TypeVar, overload
 from nightwarden.nodes.context import Context
 from nightwarden.nodes.io import Step
 from nightwarden.nodes.promises import problem_in
-from nightwarden.nodes.slots import hints_of, read_parameters, read_result
+from nightwarden.nodes.slots import hints_of, read_parameters, read_result, says_it_yields
 from nightwarden.spec.catalog import NodeType, OutputSchema, Role, SlotKind
 
 S = TypeVar("S", bound=Callable[..., Any])
@@ -172,6 +172,11 @@ def define(
     taken = read_parameters(parameters, hints, code.__name__)
     mode = _mode(run, inline=bool(promises.get("inline")))
     fans_out = mode in GENERATORS
+    if says_it_yields(hints.get("return")) and not fans_out:
+        raise TypeError(
+            f"{code.__name__}: it is to give {hints['return']}, and has no `yield`: "
+            "write `yield from …` to fan out, or return a list"
+        )
     outputs, projections = read_result(hints.get("return", Any), fans_out=fans_out)
     problem = problem_in({**promises, "type": name}, taken.inputs, outputs)
     if problem:

@@ -136,6 +136,12 @@ def read_result(
     return {"output": slot}, projections
 
 
+def says_it_yields(hint: Any) -> bool:
+    """Whether what is said to be returned is what only code with a `yield` gives."""
+    found = get_origin(hint) or hint
+    return found in _YIELDS and found is not Iterable  # a list is one, too
+
+
 def _yielded(hint: Any) -> Any:
     if get_origin(hint) in _YIELDS:
         return (get_args(hint) or (Any,))[0]

@@ -37,6 +37,7 @@ def report_json(report: RunReport) -> dict[str, object]:
         "ended_at": report.ended_at if report.ended else None,
         "duration_s": report.duration_s,
         "inputs": dict(report.inputs),
+        "large_inputs": dict(report.large_inputs),
         "outputs": dict(report.outputs),
         "missing": [asdict(item) for item in report.missing],
         "interventions": [

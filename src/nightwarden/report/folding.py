@@ -75,6 +75,7 @@ class RunReport:
     definition: Plain = field(default_factory=dict)
     definition_hash: str = ""
     inputs: Plain = field(default_factory=dict)
+    large_inputs: Plain = field(default_factory=dict)
     versions: Plain = field(default_factory=dict)
     bounds: Plain = field(default_factory=dict)
     outputs: Plain = field(default_factory=dict)
@@ -213,6 +214,7 @@ class _Fold:
         report.definition = mapping_of(event.get("definition"))
         report.definition_hash = str(event.get("definition_hash", ""))
         report.inputs = mapping_of(event.get("inputs"))
+        report.large_inputs = mapping_of(event.get("blobs"))
         report.versions = mapping_of(event.get("versions"))
         report.bounds = mapping_of(event.get("bounds"))
 
@@ -228,6 +230,7 @@ class _Fold:
         for name in ("definition", "inputs", "bounds", "versions"):
             if mapping_of(event.get(name)):
                 setattr(report, name, mapping_of(event.get(name)))
+        report.large_inputs = {**report.large_inputs, **mapping_of(event.get("blobs"))}
 
     def _made_good(self, event: Plain, how: str) -> None:
         """A later attempt at what had failed: in a resumed run, or by a retry."""

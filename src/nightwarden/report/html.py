@@ -23,7 +23,7 @@ from nightwarden.report.html_parts import Markup, el, facts, joined, section
 from nightwarden.report.html_style import STYLE
 from nightwarden.report.html_timeline import MOST_MARKS, timeline_svg
 from nightwarden.report.picture import picture
-from nightwarden.report.telling import no_end, short
+from nightwarden.report.telling import inputs_text, no_end, short
 from nightwarden.spec.badges import SIGNS, WORDS
 
 _SIGNS: Final = {
@@ -170,7 +170,7 @@ def _run(report: RunReport) -> Markup:
     bounds = ", ".join(f"{text(k)} {short(v)}" for k, v in report.bounds.items())
     return facts(
         [
-            *((f"input {text(name)}", short(value)) for name, value in report.inputs.items()),
+            *((f"input {name}", said) for name, said in inputs_text(report)),
             ("Bounds", bounds),
             ("Versions", versions),
             ("Definition", text(report.definition_hash)),

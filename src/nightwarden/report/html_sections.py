@@ -20,6 +20,7 @@ from nightwarden.report.missing import (
     missing_text,
     unfinished_of,
     unfinished_texts,
+    unread_of,
 )
 from nightwarden.report.spending import NO_MODEL, NO_STEP, by_day
 from nightwarden.report.standing import COUNTS
@@ -151,7 +152,8 @@ def accounts(report: RunReport) -> Markup:
         [
             node_text(str(root.get("node", ""))),
             *(f"{n:,}" for n in _root_counts(root)),
-            ", ".join(f"{n:,} {mark}" for mark, n in mapping_of(root.get("marks")).items()),
+            ", ".join(f"{n:,} {mark}" for mark, n in mapping_of(root.get("marks")).items())
+            + (f", {unread_of(root):,} left unread" if unread_of(root) else ""),
         ]
         for root in report.roots
     ]

@@ -42,6 +42,13 @@ def told(found: Intervention, afterwards: str = "") -> Iterator[tuple[str, str]]
     yield "became", _became(found) + (f"; {afterwards}" if afterwards else "")
 
 
+def inputs_text(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Each input of the run, by name; of a large one, by what name it is kept."""
+    yield from ((text(name), short(value)) for name, value in report.inputs.items())
+    for name, digest in report.large_inputs.items():
+        yield text(name), f"large, kept as {text(digest)}"
+
+
 def no_end(report: RunReport) -> str:
     """What a record without an end means, and what can be done."""
     if report.status == "running":

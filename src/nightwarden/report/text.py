@@ -35,7 +35,7 @@ from nightwarden.report.missing import (
 )
 from nightwarden.report.standing import COUNTS
 from nightwarden.report.steering import steering_text
-from nightwarden.report.telling import no_end, output_text, short, told
+from nightwarden.report.telling import inputs_text, no_end, output_text, told
 
 _KEY: Final = 12
 _REJECTS_SHOWN: Final = 20
@@ -83,8 +83,8 @@ def _head(report: RunReport, width: int) -> list[str]:
     lines += _field("started", f"{began}, took {seconds(report.took_s)}", width)
     lines += _field("resumed", count(report.resumed, "time"), width) if report.resumed else []
     lines += _field("supervisor", text(report.supervisor) or "none", width)
-    for name, value in report.inputs.items():
-        lines += _field(f"input {text(name)}", short(value), width)
+    for name, said in inputs_text(report):
+        lines += _field(f"input {name}", said, width)
     lines += _field("record", text(report.record), width) if report.record else []
     return lines
 

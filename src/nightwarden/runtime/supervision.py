@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from nightwarden.errors import RunError
 from nightwarden.events.base import Event
 from nightwarden.events.budget import BudgetState
 from nightwarden.verdict import Decision, Escalation
@@ -132,13 +133,29 @@ class Supervisor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits that mean *fail*. Zero is legal and means none; None leaves the mode's default."""
+    """Limits that mean *fail*. Zero is legal and means none; None leaves the mode's default.
+
+    Raises `RunError` for what is no limit: nobody would be held by it.
+    """
 
     max_decisions: int = 10
     max_retries: int = 2
     decision_timeout_s: float | None = None
     cost_cap_micro_usd: int = 500_000
     max_retry_delay_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_decisions", "max_retries", "cost_cap_micro_usd"):
+            _check(name, getattr(self, name), int, "a whole number")
+        if self.decision_timeout_s is not None:
+            _check("decision_timeout_s", self.decision_timeout_s, (int, float), "seconds")
+        _check("max_retry_delay_s", self.max_retry_delay_s, (int, float), "seconds")
+
+
+def _check(name: str, value: object, kind: type | tuple[type, ...], what: str) -> None:
+    fits = isinstance(value, kind) and not isinstance(value, bool)
+    if not fits or not 0 <= value < float("inf"):  # type: ignore[operator]
+        raise RunError(f"{name} is {value!r}, but has to be {what}, 0 or more; 0 means none")
 
 
 class SupervisorBase:

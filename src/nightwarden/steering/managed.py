@@ -23,7 +23,13 @@ import msgspec
 
 from nightwarden.events import Event, Log, NodeFinished, SteeringEvaluated
 from nightwarden.masking.redaction import SecretRegistry
-from nightwarden.spec.supervisors import OPERATOR, SupervisorSpec, declared, reads_messages
+from nightwarden.spec.findings import Findings
+from nightwarden.spec.supervisors import (
+    OPERATOR,
+    SupervisorSpec,
+    read_supervisors,
+    reads_messages,
+)
 from nightwarden.spec.workflow import Workflow
 from nightwarden.steering.mailbox import Message
 from nightwarden.steering.ports import Evaluator, Fact, NotQueued, Words
@@ -141,12 +147,19 @@ class RunSteering:
         """Deliver, and watch."""
         self._given.bus.subscribe(self._hear)
         self._post.cut_off(self._ended.__contains__)
-        specs = declared(self._given.workflow) if self._given.workflow.supervisors else ()
-        switch = self._given.switch
-        for line in (switch.remark, switch.skipped(len(specs))) if specs else ():
-            self._warn(line)
-        if specs and switch.on:
-            self._watch(specs)
+        workflow, switch = self._given.workflow, self._given.switch
+        if not workflow.supervisors:
+            return
+        findings = Findings(workflow.file)
+        specs = read_supervisors(workflow, findings)
+        self._warn(switch.remark)
+        self._warn(switch.skipped(len(workflow.supervisors)))
+        if switch.on:
+            for problem in findings.report():  # what a supervisor lacks is never lost in silence
+                remedy = f"; {problem.remedy}" if problem.remedy else ""
+                self._warn(f"{problem.message}{remedy}")
+            if specs:
+                self._watch(specs)
 
     def mailbox(self, node_id: str) -> NodeMailbox:
         """The mailbox of a node that asks for it: from now on it is one that reads messages."""

@@ -1,7 +1,8 @@
 """Words from other processes to whoever drives a run: `cancel`, `message`.
 
 A word waits in a table until the driver takes it; it is taken once. One that was left while
-nobody drove the run is taken by whoever drives it next.
+nobody drove the run is taken by whoever drives it next. What it says is gone from here then: the
+driver puts it on record, and knows the secrets that somebody may have typed into it.
 
 Read next: `writing.py` (who takes them), `sqlstore.py` (who leaves them).
 """
@@ -44,7 +45,9 @@ def take_commands(database: Database, runs: Sequence[int]) -> list[tuple[int, Co
         for run in waiting:
             for no, _, kind, body, sent_at in list(cursor.rows(f"{_OPEN} ORDER BY no", run)):
                 if cursor.do(
-                    "UPDATE commands SET taken_at = ? WHERE no = ? AND taken_at = ''", _now(), no
+                    "UPDATE commands SET taken_at = ?, body = '{}' WHERE no = ? AND taken_at = ''",
+                    _now(),
+                    no,
                 ):
                     content = msgspec.json.decode(body, type=dict[str, object])
                     taken.append(

@@ -62,6 +62,8 @@ class SqliteFile:
                 self._migrate(connection)
                 self._ready = True
             connection.execute("PRAGMA synchronous = FULL")
+            # What was taken out of a page is not left lying in it.
+            connection.execute("PRAGMA secure_delete = FAST")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         except BaseException:
             connection.close()
