@@ -18,7 +18,7 @@ from nightwarden.kernel.causes import Absent, Carried, CauseSet, Kind
 from nightwarden.kernel.closing import carry_end, close_group, merge, open_group
 from nightwarden.kernel.effects import Answer
 from nightwarden.kernel.emitting import new_item
-from nightwarden.kernel.escalating import carried_by
+from nightwarden.kernel.reading import carried_by
 from nightwarden.kernel.routing import settle
 from nightwarden.kernel.state import (
     Call,

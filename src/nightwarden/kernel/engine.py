@@ -19,9 +19,8 @@ from nightwarden.kernel.causes import Absent, Carried, CauseSet, Kind
 from nightwarden.kernel.closing import carry_end, close_group, merge, take
 from nightwarden.kernel.effects import USE_DEFAULT, Warn
 from nightwarden.kernel.emitting import emit_settled, is_full
-from nightwarden.kernel.escalating import release_reader
 from nightwarden.kernel.plan import CONTROL
-from nightwarden.kernel.reading import release
+from nightwarden.kernel.reading import release, release_reader
 from nightwarden.kernel.routing import answer, node_settled, settle
 from nightwarden.kernel.state import (
     LEFT,

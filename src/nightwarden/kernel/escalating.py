@@ -9,7 +9,7 @@
 A verdict outside the allowed set becomes *fail*, whoever gave it. Nothing is settled
 before a decision is applied.
 
-Read next: `stopping.py`.
+Read next: `applying.py`, `stopping.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import assert_never
 
 import msgspec
 
-from nightwarden.errors import KernelBug
-from nightwarden.kernel import reading
 from nightwarden.kernel.allowed import (
     Shape,
     allowed_actions,
@@ -28,26 +26,24 @@ from nightwarden.kernel.allowed import (
     retry_refusal,
     shape_of,
 )
-from nightwarden.kernel.causes import NOT_TAKEN, Absent, CauseSet, Kind
-from nightwarden.kernel.closing import CATEGORY, close_group, take
-from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Prune, Status
-from nightwarden.kernel.routing import (
-    absent_outputs,
-    answer,
-    node_settled,
-    outputs,
-    settle,
+from nightwarden.kernel.applying import (
+    absence,
+    absent_outputs_of,
+    end_stream,
+    settle_failed,
+    substitute,
 )
+from nightwarden.kernel.causes import Kind
+from nightwarden.kernel.effects import Apply, Conclude, Delay, Escalate, Status
+from nightwarden.kernel.reading import carried_by
 from nightwarden.kernel.state import (
     Call,
     Escalated,
-    Node,
     State,
 )
 from nightwarden.kernel.stimuli import Decided, DelayPassed, Failed
 from nightwarden.kernel.stopping import asks_no_more, place_freed, stop
 from nightwarden.kernel.tasks import (
-    NeverOpened,
     PlaceFreed,
 )
 from nightwarden.kernel.waiting import waits_no_more
@@ -165,15 +161,6 @@ def _leave(state: State, call: Call) -> None:
     place_freed(state, call.node)
 
 
-def carried_by(state: State, call: Call) -> CauseSet:
-    """The interventions behind a call's inputs, those a reader has met on the way included."""
-    carried = call.carried
-    if call.buffers:
-        for buffer in call.buffers.values():
-            carried = state.causes.union(carried, buffer.carried)
-    return carried
-
-
 def decided(state: State, stimulus: Decided) -> None:
     """Apply a decision, after checking it against what is allowed."""
     waiting = state.pending.pop(stimulus.escalation, None)
@@ -187,7 +174,7 @@ def decided(state: State, stimulus: Decided) -> None:
             return
         case Substitute():
             _record(state, waiting, decision, OutcomeKind.REPAIR_ACCEPTED)
-            _substitute(state, call, waiting.number, stimulus.outputs)
+            substitute(state, call, waiting.number, stimulus.outputs)
         case Skip():
             call.node.skipped += 1
             _record(state, waiting, decision, OutcomeKind.SKIPPED)
@@ -196,7 +183,7 @@ def decided(state: State, stimulus: Decided) -> None:
             call.node.ended_early += 1
             kept = call.group.emitted if call.group is not None else None
             _record(state, waiting, decision, OutcomeKind.ENDED_EARLY, kept=kept)
-            _end_stream(state, call, absence(state, call, Kind.LOST, waiting.number))
+            end_stream(state, call, absence(state, call, Kind.LOST, waiting.number))
         case Fail():
             _fail(state, waiting, decision)
         case _:
@@ -263,77 +250,6 @@ def delay_passed(state: State, stimulus: DelayPassed) -> None:
         state.work.append(PlaceFreed(call.node))
 
 
-def absence(state: State, call: Call, kind: Kind, escalation: int) -> Absent:
-    """The Absent an intervention at this call leaves behind."""
-    plan = call.node.plan
-    causes = state.causes.intervention(kind, plan.id, plan.order, call.item.lineage, escalation)
-    return Absent(kind, causes)
-
-
-def _substitute(state: State, call: Call, escalation: int, values: tuple[object, ...]) -> None:
-    node = call.node
-    node.repaired += 1
-    repair = absence(state, call, Kind.REPAIRED, escalation).causes
-    carried = state.causes.union(carried_by(state, call), repair)
-    outputs(state, node.outs, node, call.item, values, carried)
-    if node.plan.exit >= 0:
-        take(state, call.item, node.plan.exit, True)
-    if node.plan.control_root >= 0:
-        answer(state, call.item, named_outputs(node, values))
-    node_settled(state, node, call.item, carried=carried)
-
-
-def named_outputs(node: Node, values: tuple[object, ...]) -> dict[str, object]:
-    """A result by slot, without branches that were not taken; for whoever called the node."""
-    outs = node.ends if node.own_root is not None else node.outs
-    return {
-        out.plan.base: value
-        for out, value in zip(outs, values, strict=True)
-        if value is not NOT_TAKEN and not out.plan.projected
-    }
-
-
-def absent_outputs_of(state: State, call: Call, absent: Absent) -> None:
-    """Settle everything a call would have settled with one absence."""
-    if call.group is not None:
-        # Nothing was emitted: the group that was opened for it never counts.
-        call.group.root.open_groups.pop(call.group.number, None)
-    release_reader(state, call, absent)
-    absent_outputs(state, call.node, call.item, absent)
-
-
-def release_reader(state: State, call: Call, over: object) -> None:
-    """The call reads no more: its streams take everything, now and later, as `over` says."""
-    for buffer in (call.buffers or {}).values():
-        if buffer.over is None:
-            reading.release(state, buffer.group, buffer, over)
-
-
-def _end_stream(state: State, call: Call, absent: Absent) -> None:
-    """Keep what was emitted; what the node had not settled yet is lost to this cause."""
-    node = call.node
-    release_reader(state, call, absent)
-    outs = node.ends if node.own_root is not None else node.outs
-    for out in outs:
-        settle(state, out.edges, call.item, absent)
-    if call.group is not None:
-        close_started(state, call, "early", absent)
-    if node.plan.exit >= 0:
-        take(state, call.item, node.plan.exit, True)
-    node_settled(state, node, call.item, absent)
-
-
-def close_started(state: State, call: Call, mark: str, absent: Absent) -> None:
-    """Close the group of a call that ends by an intervention; an empty one never opened."""
-    group = call.group
-    assert group is not None
-    if group.emitted:
-        close_group(state, group, mark, absent)
-    else:
-        group.root.open_groups.pop(group.number, None)
-        state.work.append(NeverOpened(group.root, call.item, absent))
-
-
 def _fail(state: State, waiting: Escalated, decision: Decision) -> None:
     call = waiting.call
     call.node.failed += 1
@@ -344,38 +260,3 @@ def _fail(state: State, waiting: Escalated, decision: Decision) -> None:
         return
     assert isinstance(decision.verdict, Fail)
     stop(state, Status.FAILED, decision.verdict.reason)
-
-
-def stopped_by_failure(state: State, call: Call) -> None:
-    """A reader was cancelled because something failed reached it: it fails with that cause."""
-    settle_failed(state, call, _failure_met(state, call))
-
-
-def never_began(state: State, call: Call) -> None:
-    """Something failed reached a reader before it began: it is pruned, as if it had come first."""
-    node, absent = call.node, _failure_met(state, call)
-    node.pruned += 1
-    node.pruned_lost += 1
-    cause = state.causes.charge(absent.causes)
-    state.out.append(Prune(node.index, call.item.lineage, CATEGORY[absent.kind], cause.number))
-    absent_outputs_of(state, call, absent)
-
-
-def _failure_met(state: State, call: Call) -> Absent:
-    failed = reading.failure_met(state, call)
-    if failed is None:
-        raise KernelBug(f"{call.node.plan.id}: halted for no reason")
-    return failed
-
-
-def settle_failed(state: State, call: Call, absent: Absent) -> None:
-    """A failed item goes on as Absent(failed): what depends on it is pruned, the rest goes on."""
-    if call.group is not None and call.group.emitted:
-        release_reader(state, call, absent)
-        for out in call.node.ends:
-            settle(state, out.edges, call.item, absent)
-        close_group(state, call.group, "failed", absent)
-        take(state, call.item, call.node.plan.exit, absent)
-        node_settled(state, call.node, call.item, absent)
-    else:
-        absent_outputs_of(state, call, absent)

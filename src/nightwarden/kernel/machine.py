@@ -8,21 +8,22 @@ It never awaits, reads no clock, draws no random number and logs nothing, so tha
 be told again from its facts: tests do that in any order, and resume does it from a record.
 
 Read next: `routing.py` (values on their way), `closing.py` (items that end),
-`escalating.py` (failures), `stopping.py`.
+`escalating.py` (failures), `applying.py` (what they leave), `stopping.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from nightwarden.errors import KernelBug
-from nightwarden.kernel import control, escalating, reading
+from nightwarden.kernel import applying, control, escalating, reading
+from nightwarden.kernel.asked import Asked
 from nightwarden.kernel.assembly import assemble
-from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN, Cause, CauseSet
+from nightwarden.kernel.causes import NO_CAUSES, NOT_TAKEN
 from nightwarden.kernel.closing import close_group, take, taken, unpark
 from nightwarden.kernel.effects import Conclude, Effect, Pause, Status, Widen
 from nightwarden.kernel.emitting import emit, is_full
-from nightwarden.kernel.ledger import Report, make_report
 from nightwarden.kernel.plan import EdgeKind, NodePlan, Plan
 from nightwarden.kernel.propagating import propagate
 from nightwarden.kernel.routing import (
@@ -36,7 +37,6 @@ from nightwarden.kernel.routing import (
 from nightwarden.kernel.state import (
     LEFT,
     Call,
-    Capture,
     Root,
     Settings,
 )
@@ -72,24 +72,13 @@ from nightwarden.kernel.waiting import is_idle, may_wait, waits, waits_for_one_l
 from nightwarden.lineage import Lineage
 from nightwarden.verdict import OutcomeKind
 
-_ENDINGS = (
-    "succeeded",
-    "repaired",
-    "skipped",
-    "ended_early",
-    "pruned",
-    "failed",
-    "cancelled",
-    "suspended",
-)
-
 
 def one_at_a_time(node: NodePlan) -> int:
     """The default limit: what the file or the node's code says, else one."""
     return node.spec.run.concurrency or node.type.concurrency or 1
 
 
-class Machine:
+class Machine(Asked):
     """One run. `limits` says how many invocations of a node may run at once.
 
     Of a run told again, `numbered` are the numbers of the escalations whose answers stand, by
@@ -107,23 +96,23 @@ class Machine:
     ) -> None:
         self._state = state = assemble(plan, settings or Settings(), limits)
         state.numbered, state.escalated = numbered or {}, numbers
-        self._handlers: dict[type, Callable[[Stimulus], None]] = {
-            Emitted: self._emitted,  # type: ignore[dict-item]
-            Requested: self._requested,  # type: ignore[dict-item]
-            Read: self._read,  # type: ignore[dict-item]
-            RunStarted: self._started,  # type: ignore[dict-item]
-            Failed: self._failed,  # type: ignore[dict-item]
-            Decided: lambda s: escalating.decided(state, s),  # type: ignore[arg-type]
-            DelayPassed: lambda s: escalating.delay_passed(state, s),  # type: ignore[arg-type]
-            Suspended: self._suspended,  # type: ignore[dict-item]
-            ControlSent: lambda s: control.sent(state, s),  # type: ignore[arg-type]
-            ControlEnded: lambda s: control.ended(state, s),  # type: ignore[arg-type]
-            Parked: self._parked,  # type: ignore[dict-item]
-            Unparked: self._unparked,  # type: ignore[dict-item]
-            Unbegun: self._unbegun,  # type: ignore[dict-item]
-            Halted: self._halted,  # type: ignore[dict-item]
-            RunCancelled: self._cancelled,  # type: ignore[dict-item]
-            Overspent: self._overspent,  # type: ignore[dict-item]
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Emitted: self._emitted,
+            Requested: self._requested,
+            Read: self._read,
+            RunStarted: self._started,
+            Failed: self._failed,
+            Decided: lambda s: escalating.decided(state, s),
+            DelayPassed: lambda s: escalating.delay_passed(state, s),
+            Suspended: self._suspended,
+            ControlSent: lambda s: control.sent(state, s),
+            ControlEnded: lambda s: control.ended(state, s),
+            Parked: self._parked,
+            Unparked: self._unparked,
+            Unbegun: self._unbegun,
+            Halted: self._halted,
+            RunCancelled: self._cancelled,
+            Overspent: self._overspent,
         }
 
     def handle(self, stimulus: Stimulus) -> Sequence[Effect]:
@@ -144,104 +133,6 @@ class Machine:
         if out:
             state.out = []
         return out
-
-    # -- what a run is asked about --
-
-    @property
-    def trace(self) -> list[tuple[object, ...]] | None:
-        """For tests: when set to a list, every settlement and closing is added to it."""
-        return self._state.trace
-
-    @trace.setter
-    def trace(self, value: list[tuple[object, ...]] | None) -> None:
-        self._state.trace = value
-
-    def paused(self, call: int) -> bool:
-        """Whether a fan-out has to wait for `Resume`."""
-        found = self._state.calls.get(call)
-        return found is not None and found.parked
-
-    def room(self, call: int) -> int:
-        """How many items a fan-out may put out at most before they are told. At least one.
-
-        One if it may have to end, or to wait: then the answer to each counts.
-        """
-        found = self._state.calls.get(call)
-        if found is None or found.group is None or not self.wanted(call):
-            return 1
-        root = found.group.root
-        return max(1, root.window - root.outstanding)
-
-    def wanted(self, call: int) -> bool:
-        """Whether a call may go on with what it has been shown, as far as is known."""
-        state = self._state
-        found = state.calls.get(call)
-        if found is None or found.halting or state.status is not None:
-            return False
-        return found.group is None or not found.group.cut
-
-    def report(self) -> Report:
-        """The ledger so far; final after `Ended`."""
-        return make_report(self._state)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing will move but what is parked outside."""
-        return is_idle(self._state)
-
-    def counts(self, node: int) -> Mapping[str, int]:
-        """How the lineages of a node have ended, as in the ledger; what is zero left out."""
-        found = self._state.nodes[node]
-        return {name: number for name in _ENDINGS if (number := getattr(found, name))}
-
-    def captures(self) -> Sequence[Capture]:
-        """What the unconnected slots have put out."""
-        return self._state.captures
-
-    def label(self, call: int) -> Sequence[tuple[int, object]]:
-        """(index, frame) of the items a call stands under, outermost first."""
-        found = self._state.calls.get(call)
-        path: list[tuple[int, object]] = []
-        item = found.item if found is not None else None
-        while item is not None and item.parent is not None:
-            path.append((item.lineage[-1], item.label))
-            item = item.parent
-        return path[::-1]
-
-    def totals(self, call: int) -> Sequence[int | None]:
-        """How many items each fan-out above a call has in all; None while that is open."""
-        found = self._state.calls.get(call)
-        sums: list[int | None] = []
-        item = found.item if found is not None else None
-        while item is not None and item.parent is not None:
-            sums.append(item.group.emitted if item.group.closed else None)
-            item = item.parent
-        return sums[::-1]
-
-    def losses(self, call: int, slot: str) -> Sequence[tuple[int, CauseSet]]:
-        """(index, causes) of the items a reader has missed so far."""
-        found = self._state.calls.get(call)
-        buffer = (found.buffers or {}).get(slot) if found is not None else None
-        if buffer is None:
-            return ()
-        return sorted((i // buffer.plan.edges, c) for i, c in buffer.losses.items())
-
-    def cause(self, number: int) -> Cause:
-        """One cause by its number."""
-        return self._state.causes[number]
-
-    def explain(self, causes: CauseSet) -> Sequence[Cause]:
-        """Causes in topological order."""
-        return self._state.causes.ordered(causes)
-
-    def pending(self) -> list[str]:
-        """What waits for something, in words; empty once a run has completed."""
-        state = self._state
-        waits = [f"{n.plan.id}: {len(n.entries)} joins" for n in state.nodes if n.entries]
-        waits += [f"{n.plan.id}: {len(n.queue)} queued" for n in state.nodes if n.queue]
-        waits += [f"{c.node.plan.id}: call {c.number}" for c in state.calls.values()]
-        waits += [f"{r.plan.name}: {len(r.open_groups)} open" for r in state.roots if r.open_groups]
-        return waits
 
     # -- stimuli --
 
@@ -293,16 +184,16 @@ class Machine:
             take(state, item, node.exit, True)
         if node.depth == 0 or node.control:
             if node.plan.control_root >= 0:
-                answer(state, item, escalating.named_outputs(node, values))
-            node_settled(state, node, item, carried=escalating.carried_by(state, call))
+                answer(state, item, applying.named_outputs(node, values))
+            node_settled(state, node, item, carried=reading.carried_by(state, call))
         if node.queue:
             place(state, node)
 
     def _end_special(self, call: Call, values: tuple[object, ...]) -> None:
         """A reader or fan-out ended by itself."""
         state, node = self._state, call.node
-        carried = escalating.carried_by(state, call)
-        escalating.release_reader(state, call, LEFT)
+        carried = reading.carried_by(state, call)
+        reading.release_reader(state, call, LEFT)
         if call.group is None:
             outputs(state, node.outs, node, call.item, values, carried)
             return
@@ -334,7 +225,7 @@ class Machine:
                 Conclude(escalation=call.escalation, kind=OutcomeKind.RETRIED_SUCCEEDED)
             )
             call.escalation = 0
-        carried = escalating.carried_by(state, call)
+        carried = reading.carried_by(state, call)
         emit(state, call, stimulus.frame, carried)
         for frame in stimulus.more:
             if state.work:
@@ -404,7 +295,7 @@ class Machine:
         if call.escalation:
             state.out.append(Conclude(escalation=call.escalation, kind=OutcomeKind.NEVER_RAN))
         if state.status is None:
-            escalating.stopped_by_failure(state, call)
+            applying.stopped_by_failure(state, call)
 
     def _parked(self, stimulus: Parked) -> None:
         state = self._state
@@ -440,7 +331,7 @@ class Machine:
         if call.attempt == 1:
             call.node.started -= 1
             if state.status is None:
-                escalating.never_began(state, call)
+                applying.never_began(state, call)
             return
         call.node.retries_run -= 1
         call.node.failed += 1

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from nightwarden.kernel.causes import Absent, Carried, Kind
+from nightwarden.kernel.causes import Absent, Carried, CauseSet, Kind
 from nightwarden.kernel.closing import merge, take
 from nightwarden.kernel.effects import EndFeed, Feed
 from nightwarden.kernel.state import (
@@ -231,3 +231,19 @@ def release(state: State, group: Group, buffer: Buffer, over: object) -> None:
 def _unread(settlement: object, over: object) -> object:
     """What an unread item counts as: a loss stays the loss it was."""
     return settlement if type(settlement) is Absent else over
+
+
+def release_reader(state: State, call: Call, over: object) -> None:
+    """The call reads no more: its streams take everything, now and later, as `over` says."""
+    for buffer in (call.buffers or {}).values():
+        if buffer.over is None:
+            release(state, buffer.group, buffer, over)
+
+
+def carried_by(state: State, call: Call) -> CauseSet:
+    """The interventions behind a call's inputs, those a reader has met on the way included."""
+    carried = call.carried
+    if call.buffers:
+        for buffer in call.buffers.values():
+            carried = state.causes.union(carried, buffer.carried)
+    return carried
