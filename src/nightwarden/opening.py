@@ -26,6 +26,7 @@ from nightwarden.runtime.executors import PROCESS
 from nightwarden.runtime.executors.references import refusal
 from nightwarden.runtime.paying import NamedModel
 from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.spec.build import Builder
 from nightwarden.spec.scopes import analyse
 from nightwarden.spec.workflow import Workflow
 
@@ -44,6 +45,20 @@ def plan_of(workflow: Workflow) -> Plan:
             raise SpecError(analysis.problems)
         plan = workflow.memo["plan"] = compile_plan(workflow, analysis)
     return plan
+
+
+def refuse_other_things(workflow: object, inputs: object) -> None:
+    """Raises `RunError` for a workflow that is none, and for inputs without names."""
+    kind = type(workflow).__name__
+    if isinstance(workflow, str | Path):
+        raise RunError(f"{str(workflow)!r} is no workflow: nw.load(…) reads one from a file")
+    if isinstance(workflow, Builder):
+        raise RunError(f"a {kind} is no workflow yet: call its build() when all is drawn")
+    if not isinstance(workflow, Workflow):
+        raise RunError(f"a workflow is expected, from nw.load(…) or nw.workflow(…); got {kind}")
+    if not isinstance(inputs, Mapping | None):
+        got = type(inputs).__name__
+        raise RunError(f"inputs are given by name, as in {{'url': …}}; got {got}")
 
 
 def registry_of(workflow: Workflow) -> Registry:

@@ -40,6 +40,7 @@ from nightwarden.opening import (
     fresh_id,
     models_of,
     plan_of,
+    refuse_other_things,
     registry_of,
     supervisor_of,
 )
@@ -121,6 +122,7 @@ class Session:
         past: Past | None = None,
         resumed: RunResumed | None = None,
     ) -> None:
+        refuse_other_things(workflow, inputs)
         if max_cost_micro_usd is not None and max_cost_micro_usd < 0:
             raise RunError(f"max_cost_micro_usd is {max_cost_micro_usd}, but has to be 0 or more")
         if supervisors not in (None, "on", "off"):

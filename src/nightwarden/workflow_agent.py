@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from nightwarden.errors import RunError
 from nightwarden.events import Event
+from nightwarden.opening import refuse_other_things
 from nightwarden.result import RunResult
 from nightwarden.runtime.supervision import Supervisor
 from nightwarden.session import Session
@@ -41,6 +42,7 @@ class WorkflowAgent:
         supervise: Supervisor | str | None = AGENT,
         **options: Any,
     ) -> None:
+        refuse_other_things(workflow, None)
         self.workflow = workflow
         self.result: RunResult | None = None
         self._supervise = supervise

@@ -131,7 +131,7 @@ def test_a_supervisor_killed_in_a_call_has_spent_its_worst_case(here: Path) -> N
         done = resumed(here)
         assert len(server.requests) == 2
     assert done.code == 1
-    assert "The server is gone." in done.out + done.err
+    assert "The server is gone" in done.out + done.err
     (decided,) = events(here, "supervisor_decision")
     assert decided["spent_micro_usd"] == worst + 1_000 * 3 + 50 * 15
     assert_whole(here)
