@@ -25,6 +25,7 @@ from nightwarden.runtime.past import Past
 from nightwarden.runtime.past_folding import fold_past
 from nightwarden.runtime.risks import risks
 from nightwarden.runtime.supervision import Bounds, Supervisor
+from nightwarden.runtime.supervisors.installed import installed_names
 from nightwarden.runtime.supervisors.modes import MODES
 from nightwarden.session import Session, run_session
 from nightwarden.spec.differences import below, changed_nodes, differences
@@ -234,7 +235,8 @@ def _on_record(past: Past, workflow: Workflow, text: str) -> Spot:
 def _supervisor_of(past: Past) -> str | None:
     """The mode of supervision the run had. Raises `RunError` if it was a program's own."""
     mode = past.supervisor
-    if mode and mode.partition(":")[0] not in MODES:
+    name = (mode or "").partition(":")[0]
+    if mode and name not in MODES and name not in installed_names():
         raise RunError(
             f"run {past.run_id} was supervised by {mode!r}, which only the program that started it "
             "has: name another with --supervise MODE, or --supervise off"

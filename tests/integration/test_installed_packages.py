@@ -1,4 +1,4 @@
-"""What an installed package adds by its entry points: node types, and recognisers of its errors.
+"""What an installed package adds by its entry points: node types, supervisors, recognisers.
 
 design: surfaces.md, Library; supervision.md §3.
 """
@@ -10,8 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from commands import Done, nightwarden
+
 PACKAGE = '''
-from nightwarden import node
+from nightwarden import Decision, node
+from nightwarden.runtime.supervision import SupervisorBase
+from nightwarden.verdict import Skip
 
 
 class OurError(Exception):
@@ -32,6 +37,18 @@ def signature(error):
 
 def confused(error):
     raise LookupError("no error it knows")
+
+
+class Skipping(SupervisorBase):
+    def __init__(self, why):
+        self.why = why
+
+    async def decide(self, escalation):
+        return Decision(verdict=Skip(), rationale=self.why)
+
+
+def refusing(argument):
+    raise ValueError(f"{argument!r} is no such thing")
 '''
 
 SCRIPT = """
@@ -96,3 +113,56 @@ def test_what_an_installed_recogniser_says_has_to_be_a_signature(tmp_path: Path)
     points = "[nightwarden.recognisers]\nb = ours:signature\n"
     done = broken(installed(tmp_path, points), "no code but a sentence")
     assert done.stdout.splitlines() == ["None", "failed"], done.stderr
+
+
+# -- supervisors --
+
+FLOW = (
+    "nodes:\n  step: {type: ours.Break, number: E1}\n  after: {type: ours.Break, number: $step}\n"
+)
+
+
+def supervised(folder: Path, points: str, *arguments: str) -> Done:
+    installed(folder, f"[nightwarden.supervisors]\n{points}\n")
+    (folder / "flow.yaml").write_text(FLOW)
+    return nightwarden(*arguments, cwd=folder, env={"PYTHONPATH": str(folder)})
+
+
+def test_an_installed_supervisor_is_asked_by_its_name(tmp_path: Path) -> None:
+    points = "ours = ours:Skipping"
+    done = supervised(tmp_path, points, "run", "flow.yaml", "--supervise", "ours:as we do")
+    assert done.code == 0, done.out + done.err
+    assert "skip (as we do)" in done.out + done.err
+
+
+def test_an_installed_supervisor_may_be_given_a_file_and_be_watched(tmp_path: Path) -> None:
+    points = "ours = ours:Skipping"
+    mode = "shadow:ours:rules.yaml"
+    done = supervised(tmp_path, points, "run", "flow.yaml", "--supervise", mode)
+    assert done.code == 1
+    assert "rules.yaml" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("point", "says"),
+    [
+        ("nowhere:S", "supervisor ours (nowhere:S) cannot be had: ModuleNotFoundError: No module"),
+        ("ours:refusing", "supervisor ours (ours:refusing) cannot be had: ValueError: '' is no"),
+        ("ours:signature", "gives NoneType, which cannot be asked: a supervisor has decide,"),
+    ],
+)
+def test_one_that_cannot_be_had_ends_the_run_before_it_starts(
+    tmp_path: Path, point: str, says: str
+) -> None:
+    done = supervised(tmp_path, f"ours = {point}", "run", "flow.yaml", "--supervise", "ours")
+    assert done.code == 2
+    assert says in done.err
+    assert not (tmp_path / ".nightwarden").exists()
+
+
+def test_a_name_there_is_none_of_is_told_with_those_there_are(tmp_path: Path) -> None:
+    points = "ours = ours:Skipping"
+    done = supervised(tmp_path, points, "run", "flow.yaml", "--supervise", "theirs")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "unknown mode of supervision 'theirs'" in done.err
+    assert "ours" in done.err.replace("theirs", "")

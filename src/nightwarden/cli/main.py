@@ -10,6 +10,7 @@ Read next: `run.py`, `failing.py`.
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -89,7 +90,7 @@ for _name, _group in (
 
 _SUPERVISE: Final = "--supervise"
 _WORKFLOWS: Final = (".yaml", ".yml", ".json")
-_MODES_WITH_A_FILE: Final = ("scripted:", "replay:", "shadow:")
+_MODE_OF_SOMETHING: Final = re.compile(r"[A-Za-z][\w.-]+:")
 
 
 def _version(wanted: bool) -> None:
@@ -150,7 +151,7 @@ def with_bare_supervise(arguments: Sequence[str]) -> list[str]:
     for i, word in enumerate(arguments):
         found.append(word)
         following = arguments[i + 1] if i + 1 < len(arguments) else "--"
-        is_mode = following.startswith(_MODES_WITH_A_FILE)
+        is_mode = _MODE_OF_SOMETHING.match(following)
         is_file = not is_mode and following.lower().endswith(_WORKFLOWS)
         if word == _SUPERVISE and (following.startswith("-") or is_file):
             found[-1] = f"{_SUPERVISE}=agent"

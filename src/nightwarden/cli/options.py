@@ -70,7 +70,8 @@ Supervise = Annotated[
         "--supervise",
         metavar="[MODE]",
         help="Who decides when a step fails: agent[:MODEL], scripted:FILE, operator, "
-        "replay:RUN, shadow[:MODE], or off. Without MODE: agent, a model.",
+        "replay:RUN, shadow[:MODE], the name of an installed supervisor, or off. Without MODE: "
+        "agent, a model.",
     ),
 ]
 SupervisorModel = Annotated[

@@ -6,6 +6,7 @@
     operator          a person at the terminal
     replay:RUN        the answers of a recorded run
     shadow[:MODE]     what MODE would have answered is recorded; failures stop the run
+    NAME[:ARGUMENT]   a supervisor of an installed package
 
 A mode that cannot be had is a `RunError` before the run starts, with the reason: a run that
 asked for supervision never starts without it.
@@ -24,6 +25,7 @@ from typing import Final, TextIO, TypeVar
 from nightwarden.errors import RunError
 from nightwarden.runtime.supervision import Supervisor
 from nightwarden.runtime.supervisors.failclosed import FailClosed
+from nightwarden.runtime.supervisors.installed import installed_names, installed_supervisor
 from nightwarden.runtime.supervisors.operator import Operator
 from nightwarden.runtime.supervisors.replay import Replay, pairs_from_events
 from nightwarden.runtime.supervisors.scripted import Scripted
@@ -94,7 +96,11 @@ def make_supervisor(
                 make_agent=make_agent,
             )
             return Shadow(watched)
-    raise RunError(f"unknown mode of supervision {mode!r}: {suggestion(name, MODES)}")
+    found = installed_supervisor(name, argument)
+    if found is None:
+        known = (*MODES, *installed_names())
+        raise RunError(f"unknown mode of supervision {mode!r}: {suggestion(name, known)}")
+    return found
 
 
 def model_in(mode: str | None) -> str | None:
